@@ -1,0 +1,46 @@
+# Everything runs in a virtual environment inside the checkout; nothing needs to be installed beforehand but Python.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help demo test lint types layers check bench tools clean
+
+help:
+	@echo "make demo    make sample data, index it, divide it and read from the middle of it"
+	@echo "make test    lint, types, layers and all tests"
+	@echo "make bench   measure beside the peers (some minutes, 3 GB of disk)"
+	@echo "make clean   remove the virtual environment and all that these commands made"
+
+demo: $(VENV)/.made
+	@$(BIN)/python examples/divide_fastq.py
+
+test: tools lint types layers check
+
+check: $(VENV)/.made
+	$(BIN)/pytest
+
+lint: $(VENV)/.made
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.made
+	$(BIN)/mypy
+
+layers: $(VENV)/.made
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.made tools
+	@$(BIN)/pip install --quiet -e '.[bench]'
+	@$(BIN)/python -m bench
+
+tools:
+	@tools/install_debian_tools
+
+$(VENV)/.made: pyproject.toml
+	@echo "making $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV) || { echo "no venv module: try 'apt-get install python3-venv'"; exit 1; }
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo-data bench-data .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

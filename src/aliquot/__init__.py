@@ -1,0 +1,96 @@
+"""aliquot divides work over any data while it runs: nobody chooses a chunk size.
+
+    source    aliquot.open("reads.fastq.gz")      what holds the units      virtual_file/
+      |
+    job       aliquot.FunctionJob(function, source, join)                   job/, jobs/
+      |         split, join, execute, to_desc, from_desc
+    bundle    aliquot.Bundle.of(job)              its slices, in any state  job/bundle.py
+
+Public names are loaded when they are first used, so that `import aliquot` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aliquot.errors import (
+        AliquotError,
+        DataError,
+        DescriptionError,
+        JobError,
+        JobStateError,
+        Malformed,
+        MissingExtraError,
+        SourceChangedError,
+        UsageError,
+    )
+    from aliquot.job import NOT_RUN, Bundle, Done, Failed, Job, NotRun, Part, Resources
+    from aliquot.jobs import FunctionJob
+    from aliquot.slices import Slice
+    from aliquot.virtual_file import Format, VirtualFile, register_format, together
+    from aliquot.virtual_file import open_virtual_file as open
+
+__version__ = "0.1.0.dev0"
+
+_MODULES = {
+    "aliquot.errors": (
+        "AliquotError",
+        "DataError",
+        "DescriptionError",
+        "JobError",
+        "JobStateError",
+        "Malformed",
+        "MissingExtraError",
+        "SourceChangedError",
+        "UsageError",
+    ),
+    "aliquot.job": ("NOT_RUN", "Bundle", "Done", "Failed", "Job", "NotRun", "Part", "Resources"),
+    "aliquot.jobs": ("FunctionJob",),
+    "aliquot.slices": ("Slice",),
+    "aliquot.virtual_file": ("Format", "VirtualFile", "register_format", "together"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [  # the names are those of the tables above
+    "NOT_RUN",
+    "AliquotError",
+    "Bundle",
+    "DataError",
+    "DescriptionError",
+    "Done",
+    "Failed",
+    "Format",
+    "FunctionJob",
+    "Job",
+    "JobError",
+    "JobStateError",
+    "Malformed",
+    "MissingExtraError",
+    "NotRun",
+    "Part",
+    "Resources",
+    "Slice",
+    "SourceChangedError",
+    "UsageError",
+    "VirtualFile",
+    "open",
+    "register_format",
+    "together",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "open":
+        value = importlib.import_module("aliquot.virtual_file").open_virtual_file
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'aliquot' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,48 @@
+"""The command line. Slow imports happen inside the commands, so that `aliquot --help` is quick."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from aliquot import __version__
+from aliquot.cli.index import index
+from aliquot.cli.slice import slice_units
+from aliquot.errors import AliquotError
+
+EXIT_WRONG_USAGE = 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def commands() -> None:
+    r"""Divide any data at any unit.
+
+    \b
+    aliquot index reads.fastq.gz            count its units, once
+    aliquot slice reads.fastq.gz 1000:1010  print ten reads from the middle
+    """
+
+
+commands.add_command(index)
+commands.add_command(slice_units)
+
+
+def main() -> None:
+    """Run the command line; what went wrong is said in a line, without a traceback."""
+    try:
+        commands.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not complain about it at its end.
+        sys.stdout = None
+        sys.exit(0)
+    except AliquotError as error:
+        click.echo(f"aliquot: {error}", err=True)
+        sys.exit(EXIT_WRONG_USAGE)

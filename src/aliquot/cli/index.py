@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from aliquot.cli.options import open_as_told, reading_options
+from aliquot.quantities import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:
+    from aliquot.virtual_file import VirtualFile
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True)
+@reading_options
+@click.option("--rebuild", is_flag=True, help="Count again, whatever is remembered.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the number of units.")
+def index(
+    *,
+    files: tuple[str, ...],
+    format_name: str | None,
+    compression: str | None,
+    options: tuple[str, ...],
+    rebuild: bool,
+    quiet: bool,
+) -> None:
+    r"""Count the units of FILES and remember where they are.
+
+    Nothing has to be indexed beforehand: this only shows it, and does it at a time of your choosing.
+
+    \b
+    aliquot index reads.fastq.gz
+    aliquot index --quiet 'logs/*.jsonl'
+    aliquot index --option delimiter=';' measurements.csv
+    aliquot index --format fixed --option record_bytes=16 events.bin
+    """
+    source = open_as_told(files, format_name, compression, options)
+    if rebuild:
+        source.source.forget_index()
+        source = open_as_told(files, format_name, compression, options)
+    began = time.perf_counter()
+    remembered = source.source.complete
+    _show_counting(source, visible=sys.stderr.isatty() and not quiet)
+    units = len(source)
+    if quiet:
+        click.echo(units)
+        return
+    seconds = time.perf_counter() - began
+    ranges = source.byte_ranges()
+    total_bytes = sum(found.stop - found.start for found in ranges)
+    click.echo(f"{format_count(units)} units, {format_bytes(total_bytes)} uncompressed, in {len(ranges)} file(s)")
+    click.echo("remembered from before" if remembered else f"counted in {format_seconds(seconds)}")
+
+
+def _show_counting(source: VirtualFile, *, visible: bool) -> None:
+    """Count, and show how far it is on a terminal."""
+    if not visible:
+        source.index()
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(_Counting(source), console=Console(stderr=True), refresh_per_second=10, transient=True):
+        source.index()
+
+
+class _Counting:
+    """What the display asks for, again and again, while the units are counted."""
+
+    def __init__(self, source: VirtualFile) -> None:
+        self._source = source
+
+    def __rich__(self) -> str:
+        return f"counting: {format_count(self._source.count(wait=False))} units so far"

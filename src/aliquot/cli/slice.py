@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import sys
+
+import click
+
+from aliquot.cli.options import open_as_told, reading_options
+
+
+@click.command("slice")
+@click.argument("files", nargs=-1, required=True)
+@click.argument("units", metavar="START:STOP")
+@reading_options
+@click.option("-o", "--out", metavar="PATH", help="Write to a file, whole or not at all, instead of standard output.")
+def slice_units(
+    *,
+    files: tuple[str, ...],
+    units: str,
+    format_name: str | None,
+    compression: str | None,
+    options: tuple[str, ...],
+    out: str | None,
+) -> None:
+    r"""Print the units START up to, not including, STOP of FILES, counted from 0.
+
+    Either may be left out or negative, as in Python. A header is repeated where the format has one.
+
+    \b
+    aliquot slice reads.fastq.gz 1000:1010
+    aliquot slice table.csv -100: --out last_rows.csv
+    """
+    source = open_as_told(files, format_name, compression, options)
+    view = source[_parse_units(units)]
+    if out is not None:
+        view.instantiate(out)
+        return
+    sys.stdout.flush()
+    view.write_to(sys.stdout.fileno())
+
+
+def _parse_units(text: str) -> slice:
+    start, colon, stop = text.partition(":")
+    try:
+        if not colon:
+            number = int(start)
+            return slice(number, number + 1 or None)
+        return slice(int(start) if start else None, int(stop) if stop else None)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not START:STOP, such as 1000:1010", param_hint="START:STOP") from None

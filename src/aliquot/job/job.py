@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import copy
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+
+from aliquot.errors import AliquotError, DescriptionError
+from aliquot.job.description import Description, check_envelope, check_version
+from aliquot.job.registry import find_job_class, import_path_of, register_short_name
+from aliquot.job.result import NOT_RUN, Done, Failed, Result, describe_result, join_results, result_from_desc
+
+
+class Resources(Struct, frozen=True):
+    """What a job asks for; None where it does not say."""
+
+    cores: int | None = None
+    memory_bytes: int | None = None
+    disk_bytes: int | None = None
+
+
+class Job(ABC):
+    """Work over ``size`` units that can be divided at any unit.
+
+    An application author writes five functions::
+
+        split(count, size)   at most `count` jobs of `size` units, then one with what remains;
+                             too few units: as many as possible; never an empty job; logical only
+        join(other)          [joined], or both in order; on two executed or two un-executed jobs
+        execute()            do the work of all units and return the result; raise if it fails
+        to_desc()            what the job is, as JSON:  return self.describe(key=value, ...)
+        from_desc(desc)      the job again
+
+    and sets ``size``. The rest of the attributes are optional. A job does not change once made:
+    `attempt` gives back a copy that carries its result.
+
+    ``type_name`` is what descriptions call the class: by default its import path. ``version`` grows when the meaning of
+    a description changes; ``from_desc`` is only given descriptions of this version or older.
+    """
+
+    type_name: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    size: int
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    resources: Resources = Resources()
+    environment: tuple[tuple[str, str], ...] = ()
+    result: Result = NOT_RUN
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "type_name" in cls.__dict__:
+            register_short_name(cls.type_name, cls)
+        else:
+            cls.type_name = import_path_of(cls)
+        if "from_desc" in cls.__dict__:
+            cls.from_desc = classmethod(_checked(cls.__dict__["from_desc"].__func__))  # type: ignore[assignment]
+
+    @abstractmethod
+    def split(self, count: int, size: int) -> list[Self]:
+        """At most ``count`` jobs of ``size`` units, then one with what remains."""
+
+    @abstractmethod
+    def join(self, other: Self) -> list[Self]:
+        """One job that is both, or both in order where they do not touch."""
+
+    @abstractmethod
+    def execute(self) -> Any:
+        """Do the work of all units and return the result."""
+
+    @abstractmethod
+    def to_desc(self) -> Description:
+        """Say what the job is, as JSON."""
+
+    @classmethod
+    def from_desc(cls, desc: Description) -> Self:
+        """Rebuild a described job; `Job.from_desc` finds its class, whatever it is."""
+        type_name, _ = check_envelope(desc)
+        return find_job_class(type_name).from_desc(desc)  # type: ignore[return-value]  # here cls is Job itself
+
+    def describe(self, **content: Any) -> Description:
+        """Make a description of this type and version with the given content, and the result if there is one."""
+        desc = {"type": self.type_name, "version": self.version, **content}
+        if self.result != NOT_RUN:
+            desc["result"] = describe_result(self.result)
+        return desc
+
+    def attempt(self) -> Self:
+        """Execute here and now; a copy of this job with the result, done or failed."""
+        try:
+            result: Result = Done(self.execute())
+        except Exception as error:
+            result = Failed.from_exception(error)
+        return self.with_result(result)
+
+    def with_result(self, result: Result) -> Self:
+        """Copy this job and give the copy a result."""
+        executed = copy.copy(self)
+        executed.result = result
+        return executed
+
+    def joined_result(self, other: Job, combine: Callable[[Any, Any], Any]) -> Result:
+        """Join two results: combined if both jobs are done, not run if neither was run."""
+        return join_results(self.result, other.result, combine)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and self.to_desc() == other.to_desc()
+
+    __hash__ = None  # type: ignore[assignment]  # equal by description, which is a dict
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.size} units, {self.result.state}>"
+
+
+def _checked(from_desc: Callable[[type[Job], Description], Job]) -> Callable[[type[Job], Description], Job]:
+    """Give every author's from_desc the same checks and the same errors, and the job its result back."""
+
+    @functools.wraps(from_desc)
+    def checked_from_desc(cls: type[Job], desc: Description) -> Job:
+        type_name, version = check_envelope(desc)
+        if type_name != cls.type_name:
+            raise DescriptionError(f"this describes a {type_name!r}, not a {cls.type_name!r}")
+        check_version(type_name, version, cls.version)
+        try:
+            job = from_desc(cls, desc)
+        except AliquotError:
+            raise
+        except Exception as error:
+            raise DescriptionError(
+                f"the description of a {type_name!r} is malformed: {type(error).__name__}: {error}: {desc!r:.300}"
+            ) from error
+        return job.with_result(result_from_desc(desc["result"])) if "result" in desc else job
+
+    return checked_from_desc

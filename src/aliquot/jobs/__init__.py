@@ -1,0 +1,5 @@
+"""Ready-made jobs, for those who do not want to write the five functions."""
+
+from aliquot.jobs.function import FunctionJob
+
+__all__ = ["FunctionJob"]

@@ -1,0 +1,77 @@
+"""How a function gets from one process to another: by its import path where it has one, else pickled by value."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+
+from aliquot.errors import DescriptionError, JobError, UsageError
+from aliquot.job import Description, find_by_import_path, import_path_of
+
+
+class TravellingFunction:
+    """A function and its description, which is made when it is first wanted and then stays the same.
+
+    It stays the same because two pickles of one function may differ.
+    """
+
+    def __init__(self, function: Callable[..., Any], desc: Description | None = None) -> None:
+        if not callable(function):
+            raise UsageError(f"{function!r} is not a function")
+        self.function = function
+        self._desc = desc
+
+    def to_desc(self) -> Description:
+        """Say as JSON which function it is."""
+        if self._desc is None:
+            self._desc = _describe(self.function)
+        return self._desc
+
+    @classmethod
+    def from_desc(cls, desc: Description) -> TravellingFunction:
+        """Find or rebuild a described function."""
+        match desc:
+            case {"import": str(path)}:
+                function = find_by_import_path(path)
+            case {"cloudpickle": str(text)}:
+                try:
+                    function = cloudpickle.loads(base64.b64decode(text))
+                except Exception as error:
+                    raise DescriptionError(
+                        f"a pickled function cannot be rebuilt: {type(error).__name__}: {error}. "
+                        "It needs the same Python version and the same libraries as where it was described"
+                    ) from error
+            case _:
+                raise DescriptionError(f"this does not describe a function: {desc!r:.200}")
+        if not callable(function):
+            raise DescriptionError(f"{desc!r:.200} is not a function")
+        return cls(function, desc)
+
+
+def _describe(function: Callable[..., Any]) -> Description:
+    if _is_importable(function):
+        return {"import": import_path_of(function)}
+    try:
+        return {"cloudpickle": base64.b64encode(cloudpickle.dumps(function)).decode("ascii")}
+    except Exception as error:
+        raise JobError(
+            f"the function {function!r} cannot be sent to another process: {type(error).__name__}: {error}. "
+            "Define it at the top of a module, and open files and connections inside of it"
+        ) from error
+
+
+def _is_importable(function: Any) -> bool:
+    """Whether another process finds this very function by importing its module."""
+    module_name = getattr(function, "__module__", None)
+    qualified_name = getattr(function, "__qualname__", None)
+    # A script is called __main__ in every process, and is a different one in each.
+    if not module_name or not qualified_name or module_name == "__main__" or "<" in qualified_name:
+        return False
+    found: Any = sys.modules.get(module_name)
+    for name in qualified_name.split("."):
+        found = getattr(found, name, None)
+    return found is function

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aliquot.errors import UsageError
+
+
+def check_split_arguments(count: int, size: int) -> None:
+    """Refuse a split that no job could do."""
+    if count < 1 or size < 1:
+        raise UsageError(f"split(count={count}, size={size}): both must be at least 1")
+
+
+class Slice(Struct, frozen=True, order=True):
+    """The units from ``start`` up to, not including, ``stop``."""
+
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.stop:
+            raise UsageError(f"no slice goes from {self.start} to {self.stop}: 0 <= start <= stop must hold")
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __str__(self) -> str:
+        return f"[{self.start}, {self.stop})"
+
+    def split(self, count: int, size: int) -> list[Slice]:
+        """At most ``count`` slices of ``size`` units, then one with what remains; never an empty one.
+
+        >>> [str(part) for part in Slice(0, 10).split(2, 4)]
+        ['[0, 4)', '[4, 8)', '[8, 10)']
+        """
+        check_split_arguments(count, size)
+        end_of_equal = min(self.stop, self.start + count * size)
+        parts = [Slice(at, min(at + size, self.stop)) for at in range(self.start, end_of_equal, size)]
+        if end_of_equal < self.stop:
+            parts.append(Slice(end_of_equal, self.stop))
+        return parts
+
+    def join(self, other: Slice) -> list[Slice]:
+        """One slice if the two touch, else both in order."""
+        first, second = sorted((self, other))
+        if first.overlaps(second):
+            raise UsageError(f"the slices {first} and {second} overlap and cannot be joined")
+        if first.stop == second.start:
+            return [Slice(first.start, second.stop)]
+        return [first, second]
+
+    def overlaps(self, other: Slice) -> bool:
+        """Whether some unit is in both."""
+        return self.start < other.stop and other.start < self.stop

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import msgspec
+
+from aliquot.errors import DataError, Malformed
+from aliquot.job import Description
+from aliquot.virtual_file.boundaries import EqualSizes
+from aliquot.virtual_file.formats.format import Format
+from aliquot.virtual_file.formats.registry import describe_format, format_from_desc
+from aliquot.virtual_file.index_cache import IndexCache
+from aliquot.virtual_file.scanning import EqualUnits, ScannedUnits, Units
+from aliquot.virtual_file.source import ByteRange, Source
+from aliquot.virtual_file.storage import Identity, Storage, open_storage
+
+# About what fits into the second-level cache of a core together with what is made of it.
+_BATCH_BYTES = 256 * 1024
+_SAMPLE_BYTES = 4 * 1024
+
+
+class FileSource(Source):
+    """The units of one file: its storage gives bytes, its format says what a unit is, its index where each one is."""
+
+    kind = "file"
+
+    def __init__(self, storage: Storage, format: Format) -> None:
+        self.storage = storage
+        self.format = format
+        self._header = format.read_header(storage)
+        self._index_cache = IndexCache(storage.path, self._how_it_is_read())
+        boundaries = format.boundaries_for(self._header)
+        self._units: Units
+        if isinstance(boundaries, EqualSizes):
+            self._units = EqualUnits(storage, len(self._header), boundaries.unit_bytes, self._index_cache)
+        else:
+            self._units = ScannedUnits(storage, len(self._header), boundaries, format.check, self._index_cache)
+        self._total_checked = False
+
+    @property
+    def known_units(self) -> int:
+        """As far as it was indexed."""
+        return self._units.known
+
+    @property
+    def complete(self) -> bool:
+        """Whether it was indexed to the end."""
+        return self._units.complete and self._total_checked
+
+    def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
+        """Index further."""
+        if self.complete:
+            return
+        self._units.advance(units, stop)
+        if self._units.complete:
+            try:
+                self.format.check_total(self._header, self._units.known)
+            except Malformed as fault:
+                raise self._explained(fault, 0) from fault
+            self._total_checked = True
+
+    def forget_index(self) -> None:
+        """Remove the index from the user's cache."""
+        self._index_cache.remove()
+
+    def records_of(self, start: int, stop: int) -> Sequence[Any]:
+        """Read and parse."""
+        if start >= stop:
+            return self.format.parse(b"", self._header)
+        begin, end = self._units.byte_of(start), self._units.byte_of(stop)
+        data = self.storage.read_at(begin, end - begin)
+        try:
+            records = self.format.parse(data, self._header)
+        except Malformed as fault:
+            raise self._explained(fault, start, begin) from fault
+        if len(records) != stop - start:
+            raise DataError(
+                f"{stop - start} units up to byte {end} were parsed as {len(records)} records",
+                path=self.storage.path,
+                unit=start,
+                byte=begin,
+                advice="Are there carriage returns without newlines in it, or is it of another format?",
+            )
+        return records
+
+    def typical_batch_units(self) -> int:
+        """As many as come in a quarter of a MiB."""
+        self.advance(1)
+        return max(1, int(_BATCH_BYTES / self._units.bytes_per_unit))
+
+    def header(self, units: int) -> bytes:
+        """As the format repeats it."""
+        return self.format.header_for(self._header, units)
+
+    def body_pieces(self, start: int, stop: int) -> Iterator[bytes | memoryview]:
+        """Straight from the storage."""
+        begin, end = self._checked_range(start, stop)
+        return self.storage.pieces(begin, end)
+
+    def copy_body(self, descriptor: int, start: int, stop: int) -> None:
+        """In the kernel, where the storage can."""
+        begin, end = self._checked_range(start, stop)
+        if begin < end:
+            self.storage.copy_to(descriptor, begin, end)
+
+    def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
+        """One range."""
+        return [ByteRange(self.storage.path, self._units.byte_of(start), self._units.byte_of(stop))]
+
+    def ends_without_terminator(self, stop: int) -> bool:
+        """Whether these units end with the file, and the file ends without what ends a unit."""
+        terminator = self.format.terminator
+        if not (terminator and self.complete and stop == self.known_units):
+            return False
+        end = self._units.byte_of(stop)
+        return self.storage.read_at(end - len(terminator), len(terminator)) != terminator
+
+    def to_desc(self, start: int, stop: int | None) -> Description:
+        """The path, how to read it, and what it must look like."""
+        return {
+            "kind": self.kind,
+            "path": self.storage.path,
+            "compression": self.storage.compression,
+            "format": describe_format(self.format),
+            "identity": msgspec.structs.asdict(self.storage.identity),
+        }
+
+    @classmethod
+    def from_desc(cls, desc: Description) -> Self:
+        """Open the file again; refused if it changed."""
+        expected = Identity(**desc["identity"])
+        storage = open_storage(desc["path"], desc["compression"], expected)
+        return cls(storage, format_from_desc(desc["format"]))
+
+    def _checked_range(self, start: int, stop: int) -> tuple[int, int]:
+        begin, end = self._units.byte_of(start), self._units.byte_of(stop)
+        if begin < end:
+            try:
+                self.format.check(self.storage.read_at(begin, min(_SAMPLE_BYTES, end - begin)))
+            except Malformed as fault:
+                raise self._explained(fault, start, begin) from fault
+        return begin, end
+
+    def _how_it_is_read(self) -> str:
+        how = {"compression": self.storage.compression, "format": describe_format(self.format)}
+        return msgspec.json.encode(how).decode()
+
+    def _explained(self, fault: Malformed, start: int, begin: int | None = None) -> DataError:
+        unit = start + fault.unit_within
+        if fault.byte_within is not None and begin is not None:
+            byte = begin + fault.byte_within
+        else:
+            byte = self._units.byte_of(min(unit, self.known_units))
+        return DataError(fault.problem, path=self.storage.path, unit=unit, byte=byte, advice=fault.advice)

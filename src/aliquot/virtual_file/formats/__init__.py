@@ -1,0 +1,1 @@
+"""The formats that aliquot reads. Each is a small class; users register their own."""

@@ -1,0 +1,374 @@
+"""From units to bytes: the two ways of knowing where a unit begins.
+
+`ScannedUnits` counts starts block by block, as far as anyone has asked so far. `EqualUnits` multiplies.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+import numpy as np
+
+from aliquot.errors import DataError, Malformed
+from aliquot.virtual_file.boundaries import BLOCK_BYTES, Block, Boundaries
+from aliquot.virtual_file.index import BlockIndex
+from aliquot.virtual_file.index_cache import IndexCache, IndexRecord
+from aliquot.virtual_file.storage import Storage
+
+_SECONDS_BETWEEN_SAVES = 2.0
+# A format looks at the bytes of one unit in this many blocks, so that a wrong assumption is noticed early.
+_BLOCKS_BETWEEN_CHECKS = 256
+_BLOCKS_AT_LEAST_PER_SCAN = 64
+
+
+class Units(ABC):
+    """Where the units of one file begin."""
+
+    @property
+    @abstractmethod
+    def known(self) -> int:
+        """How many units are known to be there."""
+
+    @property
+    @abstractmethod
+    def complete(self) -> bool:
+        """Whether all units are known."""
+
+    @abstractmethod
+    def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
+        """Look further, until that many units are known or the end is reached; None: to the end.
+
+        Another thread may set ``stop`` to end it early.
+        """
+
+    @abstractmethod
+    def byte_of(self, unit: int) -> int:
+        """Where a known unit begins; one past the last unit is the end of the content."""
+
+    @property
+    @abstractmethod
+    def bytes_per_unit(self) -> float:
+        """About how large a unit is, by what is known."""
+
+
+class EqualUnits(Units):
+    """Units of one size."""
+
+    def __init__(self, storage: Storage, content_start: int, unit_bytes: int, cache: IndexCache) -> None:
+        self._storage = storage
+        self._content_start = content_start
+        self._unit_bytes = unit_bytes
+        self._cache = cache
+        if not self.complete:
+            record = cache.load(storage.identity)
+            if record is not None:
+                storage.restore_state(record.storage_state)
+
+    @property
+    def known(self) -> int:
+        """All of them, or as many as were looked at where the file is compressed."""
+        size = self._storage.known_size_bytes
+        return 0 if size is None else (size - self._content_start) // self._unit_bytes
+
+    @property
+    def complete(self) -> bool:
+        """Whether the size of the content is known."""
+        return self._storage.known_size_bytes is not None
+
+    def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
+        """Only a compressed file has to be read to learn its size."""
+        if not self.complete:
+            for _ in self._storage.pieces(0, threads=os.cpu_count() or 1):
+                if stop is not None and stop.is_set():
+                    return
+            self._cache.save(
+                IndexRecord(
+                    identity=self._storage.identity,
+                    index=BlockIndex().pack(),
+                    content_end=self._storage.known_size_bytes or 0,
+                    total_units=self.known,
+                    storage_state=self._storage.saved_state(),
+                )
+            )
+        size = self._storage.known_size_bytes
+        assert size is not None
+        excess = (size - self._content_start) % self._unit_bytes
+        if excess:
+            raise DataError(
+                f"ends in the middle of a record: the last one has {excess} of {self._unit_bytes} bytes",
+                path=self._storage.path,
+                unit=(size - self._content_start) // self._unit_bytes,
+                byte=size - excess,
+                advice="Is it complete, and is the size of a record right?",
+            )
+
+    def byte_of(self, unit: int) -> int:
+        """A multiplication."""
+        return self._content_start + unit * self._unit_bytes
+
+    @property
+    def bytes_per_unit(self) -> float:
+        """Exact."""
+        return self._unit_bytes
+
+
+class ScannedUnits(Units):
+    """Units found by counting starts in each block, and remembered in the user's cache."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        content_start: int,
+        boundaries: Boundaries,
+        check: Callable[[bytes], None],
+        cache: IndexCache,
+    ) -> None:
+        self._storage = storage
+        self._content_start = content_start
+        self._boundaries = boundaries
+        self._check = check
+        self._cache = cache
+        # One thread scans at a time; the others wait until what they need is known.
+        self._progress = threading.Condition()
+        self._scanning = False
+        self._index = BlockIndex()
+        # How many units there are, once the end was seen.
+        self._total: int | None = None
+        self._size_bytes = 0
+        self._next_check = 0
+        self._recently_found: dict[int, int] = {}
+        # What is wrong with the end of the file, once it was seen: all later calls say the same.
+        self._fault: DataError | None = None
+        self._restore()
+
+    @property
+    def known(self) -> int:
+        """Units whose end has been seen."""
+        if self._total is not None:
+            return self._total
+        return self._index.start_count // self._boundaries.starts_per_unit
+
+    @property
+    def complete(self) -> bool:
+        """Whether the end was seen."""
+        return self._total is not None
+
+    @property
+    def bytes_per_unit(self) -> float:
+        """On average so far."""
+        seen_bytes = self._index.block_count * BLOCK_BYTES
+        return max(1.0, seen_bytes / max(1, self.known))
+
+    def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
+        """Count on from where counting stopped."""
+        with self._progress:
+            self._progress.wait_for(lambda: self._is_known(units) or not self._scanning)
+            if self._is_known(units):
+                return
+            if self._fault is not None:
+                raise self._fault
+            self._scanning = True
+        try:
+            self._scan(units, stop)
+        finally:
+            with self._progress:
+                self._scanning = False
+                self._progress.notify_all()
+
+    def _is_known(self, units: int | None) -> bool:
+        return self._total is not None or (units is not None and self.known >= units)
+
+    def byte_of(self, unit: int) -> int:
+        """Look into the one block in which the unit begins."""
+        if unit == 0:
+            return self._content_start
+        if unit == self._total:
+            return self._size_bytes
+        # Of two neighbouring slices, one ends where the other begins.
+        found = self._recently_found.get(unit)
+        if found is None:
+            found = self._byte_of_start(unit * self._boundaries.starts_per_unit)
+            if len(self._recently_found) >= 64:
+                self._recently_found.clear()
+            self._recently_found[unit] = found
+        return found
+
+    def _byte_of_start(self, start: int) -> int:
+        block, nth, state = self._index.locate(start)
+        window, lead = self._read_block(block)
+        found = self._boundaries.find(window, lead, state)
+        if nth >= len(found):
+            self._storage.check_unchanged()
+            raise DataError(
+                f"block {block} of the file does not hold what its index says",
+                path=self._storage.path,
+                byte=self._content_start + block * BLOCK_BYTES,
+                advice="Remove the index with 'aliquot index --rebuild'",
+            )
+        return self._content_start + block * BLOCK_BYTES + int(found[nth])
+
+    def _read_block(self, block: int) -> tuple[Block, int]:
+        """A block behind as many bytes as the boundaries look back at."""
+        at = self._content_start + block * BLOCK_BYTES
+        lead = min(self._boundaries.lookbehind_bytes, at - self._content_start)
+        return np.frombuffer(self._storage.read_at(at - lead, lead + BLOCK_BYTES), dtype=np.uint8), lead
+
+    def _scan(self, units: int | None, stop: threading.Event | None) -> None:
+        enough = None if units is None else units * self._boundaries.starts_per_unit
+        fewest_blocks = self._index.block_count + _BLOCKS_AT_LEAST_PER_SCAN
+        last_saved = time.monotonic()
+        threads = 1 if enough is not None else os.cpu_count() or 1
+        begin = self._content_start + self._index.block_count * BLOCK_BYTES
+        lead = min(self._boundaries.lookbehind_bytes, begin - self._content_start)
+        end = begin
+        pieces = self._storage.pieces(begin - lead, threads=threads)
+        for window, behind in _runs_of_blocks(pieces, lead, self._boundaries.lookbehind_bytes):
+            end = self._content_start + self._index.block_count * BLOCK_BYTES + len(window) - behind
+            self._count(window, behind)
+            with self._progress:
+                self._progress.notify_all()
+            if enough is not None and self._index.start_count >= enough and self._index.block_count >= fewest_blocks:
+                return
+            if stop is not None and stop.is_set():
+                return
+            if self._storage.resumable and time.monotonic() - last_saved > _SECONDS_BETWEEN_SAVES:
+                self._save()
+                last_saved = time.monotonic()
+        self._finish(end)
+
+    def _count(self, window: Block, lead: int) -> None:
+        """Add a run of blocks to the index, after a look at one of its units now and then."""
+        state = self._index.next_state
+        try:
+            counts, next_states = self._boundaries.scan_blocks(window, lead, state)
+        except Malformed as fault:
+            self._raise(fault, self._content_start + self._index.block_count * BLOCK_BYTES + (fault.byte_within or 0))
+        if self._index.block_count >= self._next_check:
+            self._next_check = self._index.block_count + _BLOCKS_BETWEEN_CHECKS
+            self._check_one_unit(window[: lead + BLOCK_BYTES], lead, state)
+        self._index.extend(counts, next_states)
+
+    def _check_one_unit(self, window: Block, lead: int, state: int) -> None:
+        """Let the format look at the first unit that begins in a block."""
+        per_unit = self._boundaries.starts_per_unit
+        starts_before = self._index.start_count
+        skip = -starts_before % per_unit
+        if self._index.block_count == 0:
+            offset, unit = 0, 0
+        else:
+            found = self._boundaries.find(window, lead, state)
+            # The skip-th start from here on is the first one at which a unit begins.
+            nth = skip - 1 if skip else per_unit - 1
+            if nth >= len(found):
+                return
+            offset, unit = int(found[nth]), (starts_before + nth + 1) // per_unit
+        sample = window[lead + offset :].tobytes()
+        if not sample:
+            return
+        try:
+            self._check(sample)
+        except Malformed as fault:
+            byte = self._content_start + self._index.block_count * BLOCK_BYTES + offset
+            self._raise(fault, byte + (fault.byte_within or 0), unit)
+
+    def _finish(self, end: int) -> None:
+        """All blocks are counted: the last start begins a unit unless it is at the very end."""
+        if end == self._content_start:
+            starts = 0
+        else:
+            last_block, lead = self._read_block(self._index.block_count - 1)
+            found = self._boundaries.find(last_block, lead, self._index.state_of(self._index.block_count - 1))
+            ends_with_start = len(found) > 0 and int(found[-1]) == len(last_block) - lead
+            starts = 1 + self._index.start_count - ends_with_start
+        self._size_bytes = end
+        try:
+            self._check_whole(starts)
+        except DataError as fault:
+            self._fault = fault
+            raise
+        self._total = -(-starts // self._boundaries.starts_per_unit)
+        self._storage.check_unchanged()
+        self._save()
+
+    def _check_whole(self, starts: int) -> None:
+        per_unit = self._boundaries.starts_per_unit
+        whole_units, excess = divmod(starts, per_unit)
+        if excess:
+            raise DataError(
+                f"ends in the middle of a unit: the last one has {excess} of {per_unit} lines",
+                path=self._storage.path,
+                unit=whole_units,
+                byte=self.byte_of(whole_units),
+                advice="Is the file complete, without blank lines at its end?",
+            )
+        if self._index.block_count and self._index.next_state:
+            raise DataError(
+                "ends inside a quoted field: a quote was opened and never closed",
+                path=self._storage.path,
+                unit=whole_units - 1 if whole_units else 0,
+                byte=self.byte_of(max(0, whole_units - 1)),
+                advice="Is the file complete? Open it with quote=None if quotes mean nothing in it",
+            )
+        if whole_units:
+            begin = self.byte_of(whole_units - 1)
+            last = self._storage.read_at(begin, self._size_bytes - begin)
+            try:
+                self._check(last if last.endswith(b"\n") else last + b"\n")
+            except Malformed as fault:
+                self._raise(fault, begin + (fault.byte_within or 0), whole_units - 1)
+
+    def _raise(self, fault: Malformed, byte: int, unit: int | None = None) -> NoReturn:
+        if unit is None:
+            unit = self._index.start_count // self._boundaries.starts_per_unit
+        raise DataError(fault.problem, path=self._storage.path, unit=unit, byte=byte, advice=fault.advice) from fault
+
+    def _restore(self) -> None:
+        record = self._cache.load(self._storage.identity)
+        if record is None:
+            return
+        try:
+            index = BlockIndex.unpack(record.index)
+            self._storage.restore_state(record.storage_state)
+        except Exception:  # a cache that cannot be used is as good as none
+            self._cache.remove()
+            return
+        self._index = index
+        self._size_bytes = record.content_end
+        self._total = record.total_units
+
+    def _save(self) -> None:
+        self._cache.save(
+            IndexRecord(
+                identity=self._storage.identity,
+                index=self._index.pack(),
+                content_end=self._size_bytes,
+                total_units=self._total,
+                storage_state=self._storage.saved_state(),
+            )
+        )
+
+
+def _runs_of_blocks(pieces: Iterator[bytes | memoryview], lead: int, lookbehind: int) -> Iterator[tuple[Block, int]]:
+    """Cut pieces of any size into runs of whole blocks, each behind the last bytes of the run before it.
+
+    The first ``lead`` bytes of the first piece are behind the first run. Only the very last block may be short.
+    """
+    kept = np.empty(0, dtype=np.uint8)
+    for piece in pieces:
+        data = np.frombuffer(piece, dtype=np.uint8)
+        if len(kept):
+            data = np.concatenate((kept, data))
+        whole = (len(data) - lead) // BLOCK_BYTES * BLOCK_BYTES
+        if whole > 0:
+            yield data[: lead + whole], lead
+            next_lead = min(lookbehind, lead + whole)
+            data, lead = data[lead + whole - next_lead :], next_lead
+        # The piece is gone when the next one is asked for.
+        kept = data.copy()
+    if len(kept) > lead:
+        yield kept, lead

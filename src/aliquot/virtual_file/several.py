@@ -1,0 +1,235 @@
+"""Several files: one after the other as one stream of units, or side by side, cut at the same units."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, Self
+
+from aliquot.errors import DataError, Malformed, UsageError
+from aliquot.job import Description
+from aliquot.virtual_file.file_source import FileSource
+from aliquot.virtual_file.source import ByteRange, Source
+
+
+class FilesInOrder(Source):
+    """The units of one file after those of another. A file is counted only when its units are wanted."""
+
+    kind = "files"
+
+    def __init__(self, files: Sequence[FileSource]) -> None:
+        if not files:
+            raise UsageError("no files to read one after the other")
+        self._files = tuple(files)
+        first = self._files[0]
+        for file in self._files[1:]:
+            if file.format != first.format:
+                raise UsageError(
+                    f"{first.storage.path} is {first.format.name} and {file.storage.path} is {file.format.name}: "
+                    "files that are one stream of units have one format"
+                )
+            if file.header(0) != first.header(0):
+                raise DataError(
+                    f"the header differs from that of {first.storage.path}",
+                    path=file.storage.path,
+                    byte=0,
+                    advice="Files that are one stream of units need the same header; open them one by one",
+                )
+
+    @property
+    def known_units(self) -> int:
+        """Of all files up to the first that is not complete."""
+        return self._ends()[-1]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file is."""
+        return all(file.complete for file in self._files)
+
+    def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
+        """Count file after file, as far as needed."""
+        before = 0
+        for file in self._files:
+            if units is not None and before >= units:
+                return
+            file.advance(None if units is None else units - before, stop)
+            if not file.complete:
+                return
+            before += file.known_units
+
+    def forget_index(self) -> None:
+        """Of every file."""
+        for file in self._files:
+            file.forget_index()
+
+    def records_of(self, start: int, stop: int) -> Sequence[Any]:
+        """The records of each file, put together."""
+        parts = [file.records_of(begin, end) for file, begin, end in self._parts(start, stop)]
+        if len(parts) <= 1:
+            return parts[0] if parts else self._files[0].records_of(0, 0)
+        if isinstance(parts[0], list):
+            return [record for part in parts for record in part]
+        import numpy
+
+        return numpy.concatenate(parts)  # type: ignore[return-value]  # arrays are sequences, but for numpy
+
+    def typical_batch_units(self) -> int:
+        """As in the first file."""
+        return self._files[0].typical_batch_units()
+
+    def header(self, units: int) -> bytes:
+        """All files have the same."""
+        return self._files[0].header(units)
+
+    def body_pieces(self, start: int, stop: int) -> Iterator[bytes | memoryview]:
+        """File after file; a last unit without its end gets one where another file follows."""
+        parts = self._parts(start, stop)
+        for number, (file, begin, end) in enumerate(parts):
+            yield from file.body_pieces(begin, end)
+            if number + 1 < len(parts) and file.ends_without_terminator(end):
+                yield file.format.terminator
+
+    def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
+        """One range for each file that is touched."""
+        return [found for file, begin, end in self._parts(start, stop) for found in file.byte_ranges(begin, end)]
+
+    def to_desc(self, start: int, stop: int | None) -> Description:
+        """Describe each file."""
+        return {"kind": self.kind, "files": [file.to_desc(0, None) for file in self._files]}
+
+    @classmethod
+    def from_desc(cls, desc: Description) -> Self:
+        """Open each file again."""
+        return cls([FileSource.from_desc(file) for file in desc["files"]])
+
+    def _ends(self) -> list[int]:
+        """Where the files end among all units, up to the first that is not complete."""
+        counts = []
+        for file in self._files:
+            counts.append(file.known_units)
+            if not file.complete:
+                break
+        return list(accumulate(counts))
+
+    def _parts(self, start: int, stop: int) -> list[tuple[FileSource, int, int]]:
+        """The files that hold some known units, and which of their units these are."""
+        ends = self._ends()
+        parts = []
+        number = bisect_right(ends, start)
+        while start < stop:
+            before = ends[number - 1] if number else 0
+            end = min(stop, ends[number])
+            if start < end:
+                parts.append((self._files[number], start - before, end - before))
+                start = end
+            number += 1
+        return parts
+
+
+class FilesTogether(Source):
+    """Several sources with as many units each, such as paired reads. A record is a tuple of their records."""
+
+    kind = "together"
+
+    def __init__(self, sources: Sequence[Source], same_names: bool = True) -> None:
+        if len(sources) < 2:
+            raise UsageError("together() takes at least two sources")
+        self._sources = tuple(sources)
+        self._same_names = same_names
+        self._agreed = False
+
+    @property
+    def known_units(self) -> int:
+        """Of the one that is known least."""
+        return min(source.known_units for source in self._sources)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all are, and agree."""
+        return self._agreed
+
+    def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
+        """Count all of them; refuse them where one ends before another."""
+        for source in self._sources:
+            source.advance(units, stop)
+        ended = [source for source in self._sources if source.complete]
+        if not ended:
+            return
+        fewest = min(ended, key=lambda source: source.known_units)
+        for source in self._sources:
+            source.advance(fewest.known_units + 1, stop)
+        longest = max(self._sources, key=lambda source: source.known_units)
+        if longest.known_units > fewest.known_units:
+            raise DataError(
+                f"has no unit that belongs to unit {fewest.known_units} of {_name_of(longest)}: "
+                f"it ends after {fewest.known_units} units, and the other one goes on",
+                path=_name_of(fewest),
+                unit=fewest.known_units,
+                advice="Files that are cut at the same units need equally many",
+            )
+        self._agreed = all(source.complete for source in self._sources)
+
+    def forget_index(self) -> None:
+        """Of every source."""
+        for source in self._sources:
+            source.forget_index()
+
+    def records_of(self, start: int, stop: int) -> list[tuple[Any, ...]]:
+        """Tuples, checked to belong together where the format knows how."""
+        columns = [source.records_of(start, stop) for source in self._sources]
+        rows = list(zip(*columns, strict=True))
+        first = self._sources[0]
+        if self._same_names and isinstance(first, FileSource):
+            for number, row in enumerate(rows):
+                try:
+                    first.format.check_same(row)
+                except Malformed as fault:
+                    raise DataError(
+                        fault.problem,
+                        path=", ".join(_name_of(source) for source in self._sources),
+                        unit=start + number,
+                        advice=fault.advice,
+                    ) from fault
+        return rows
+
+    def typical_batch_units(self) -> int:
+        """As many as the one with the largest units takes."""
+        return min(source.typical_batch_units() for source in self._sources)
+
+    def header(self, units: int) -> bytes:
+        """Each has its own."""
+        raise UsageError(_SEVERAL)
+
+    def body_pieces(self, start: int, stop: int) -> Iterator[bytes]:
+        """Each has its own."""
+        raise UsageError(_SEVERAL)
+
+    def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
+        """Of all of them, in order."""
+        return [found for source in self._sources for found in source.byte_ranges(start, stop)]
+
+    def members(self) -> tuple[Source, ...]:
+        """The sources that are cut at the same units."""
+        return self._sources
+
+    def to_desc(self, start: int, stop: int | None) -> Description:
+        """Describe each source."""
+        return {
+            "kind": self.kind,
+            "sources": [source.to_desc(start, stop) for source in self._sources],
+            "same_names": self._same_names,
+        }
+
+    @classmethod
+    def from_desc(cls, desc: Description) -> Self:
+        """Rebuild each source."""
+        return cls([Source.any_from_desc(source) for source in desc["sources"]], desc["same_names"])
+
+
+_SEVERAL = "these are several files, cut at the same units: take them one by one from vf.members"
+
+
+def _name_of(source: Source) -> str:
+    return source.storage.path if isinstance(source, FileSource) else f"<{source.kind}>"

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+
+from aliquot.errors import DescriptionError
+from aliquot.job import Description
+from aliquot.virtual_file.storage import write_all
+
+
+class ByteRange(Struct, frozen=True):
+    """Bytes ``start`` up to ``stop`` of a file; of its uncompressed content where it is compressed."""
+
+    path: str
+    start: int
+    stop: int
+
+
+class Source(ABC):
+    """What holds the units, in order, counted from 0. A `VirtualFile` is a view of some of them.
+
+    How many there are may not be known yet: ``known_units`` grows with `advance` until ``complete``.
+    """
+
+    kind: ClassVar[str]
+    _kinds: ClassVar[dict[str, type[Source]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Source._kinds[cls.kind] = cls
+
+    @property
+    @abstractmethod
+    def known_units(self) -> int:
+        """How many units are known to be there."""
+
+    @property
+    @abstractmethod
+    def complete(self) -> bool:
+        """Whether all units are known."""
+
+    def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
+        """Look further, until that many units are known or the end is reached; None: to the end."""
+
+    def forget_index(self) -> None:
+        """Remove what was remembered of earlier looks at the source."""
+
+    @abstractmethod
+    def records_of(self, start: int, stop: int) -> Sequence[Any]:
+        """The records of some known units, all at once."""
+
+    @abstractmethod
+    def typical_batch_units(self) -> int:
+        """How many units make a batch that is neither too small to be quick nor too large for the caches."""
+
+    @abstractmethod
+    def header(self, units: int) -> bytes:
+        """What a file of that many units begins with."""
+
+    @abstractmethod
+    def body_pieces(self, start: int, stop: int) -> Iterator[bytes | memoryview]:
+        """The bytes of some known units; each piece is valid only until the next is asked for."""
+
+    def copy_body(self, descriptor: int, start: int, stop: int) -> None:
+        """Write the bytes of some known units to an open file."""
+        for piece in self.body_pieces(start, stop):
+            write_all(descriptor, piece)
+
+    @abstractmethod
+    def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
+        """Where the bytes of some known units are."""
+
+    def members(self) -> tuple[Source, ...]:
+        """The sources that are cut at the same units; only itself where there is one."""
+        return (self,)
+
+    def covering(self, other: Source) -> Source | None:
+        """A source that holds the units of both, or None where they have nothing to do with each other."""
+        return self if self == other else None
+
+    @abstractmethod
+    def to_desc(self, start: int, stop: int | None) -> Description:
+        """Say as JSON what is needed to read these units elsewhere."""
+
+    @classmethod
+    @abstractmethod
+    def from_desc(cls, desc: Description) -> Self:
+        """Rebuild a described source of this kind."""
+
+    @staticmethod
+    def any_from_desc(desc: Description) -> Source:
+        """Rebuild a described source, of whatever kind it is."""
+        match desc:
+            case {"kind": str(kind)} if kind in Source._kinds:
+                try:
+                    return Source._kinds[kind].from_desc(desc)
+                except (KeyError, TypeError) as error:
+                    raise DescriptionError(f"the description of a source is malformed: {desc!r:.300}") from error
+        raise DescriptionError(
+            f"this does not describe a source of units (kinds: {', '.join(sorted(Source._kinds))}): {desc!r:.200}"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(self) is type(other) and self.to_desc(0, None) == other.to_desc(0, None)
+
+    def __hash__(self) -> int:
+        return hash(type(self))

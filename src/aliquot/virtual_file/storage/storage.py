@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from msgspec import Struct
+
+from aliquot.errors import DataError, SourceChangedError
+
+PIECE_BYTES = 2 * 1024 * 1024
+_FINGERPRINT_BYTES = 64 * 1024
+
+
+class Identity(Struct, frozen=True):
+    """What tells one content of a file from another: its size, its time of change, a hash of both of its ends."""
+
+    size_bytes: int
+    mtime_ns: int
+    fingerprint: str
+
+
+class Storage(ABC):
+    """The uncompressed content of one file, wherever and however it is kept. Offsets are into that content.
+
+    Nothing stays open between two calls, but where opening is dear; safe to use from several threads.
+    """
+
+    compression: ClassVar[str]
+    # Whether an index that was left half-built can be continued by another process.
+    resumable: ClassVar[bool] = True
+
+    def __init__(self, path: str, identity: Identity) -> None:
+        self.path = path
+        self.identity = identity
+
+    @property
+    @abstractmethod
+    def known_size_bytes(self) -> int | None:
+        """The size of the content, or None while the end has not been seen."""
+
+    @abstractmethod
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Read ``length`` bytes, fewer only where the content ends."""
+
+    @abstractmethod
+    def pieces(self, start: int, stop: int | None = None, *, threads: int = 1) -> Iterator[bytes | memoryview]:
+        """Read on from ``start``, in pieces of any size; each is valid only until the next is asked for."""
+
+    def copy_to(self, descriptor: int, start: int, stop: int) -> None:
+        """Write a range of the content to an open file, a pipe or a socket."""
+        for piece in self.pieces(start, stop):
+            write_all(descriptor, piece)
+
+    def saved_state(self) -> bytes:
+        """What makes random access cheap for the next process that opens the file."""
+        return b""
+
+    def restore_state(self, saved: bytes) -> None:
+        """Take over what `saved_state` gave."""
+
+    def open_unchanged(self) -> int:
+        """Open the file and make sure that it is still the one that was opened first; the caller closes it."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise DataError(
+                f"cannot be opened any more: {error.strerror}",
+                path=self.path,
+                advice="Was it moved or removed?",
+            ) from error
+        found = os.fstat(descriptor)
+        if found.st_size != self.identity.size_bytes or found.st_mtime_ns != self.identity.mtime_ns:
+            os.close(descriptor)
+            raise self.changed(found.st_size)
+        return descriptor
+
+    def changed(self, size_bytes: int) -> SourceChangedError:
+        """Say that the file is not what it was."""
+        before = self.identity.size_bytes
+        what = f"grew or shrank from {before} to {size_bytes} bytes" if size_bytes != before else "was rewritten"
+        return SourceChangedError(
+            f"the file {what} since it was opened",
+            path=self.path,
+            advice="Wait until it is complete and open it again",
+        )
+
+    def check_unchanged(self) -> None:
+        """Raise if the file is not what it was."""
+        os.close(self.open_unchanged())
+
+
+def read_identity(path: str) -> tuple[Identity, bytes]:
+    """Look at a file: its identity and its first bytes. Refuses what is not a readable regular file."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        raise DataError("there is no such file", path=path, advice="Check the name, or quote the glob") from None
+    except OSError as error:
+        raise DataError(f"cannot be looked at: {error.strerror}", path=path) from error
+    if stat.S_ISDIR(found.st_mode):
+        raise DataError(
+            "is a directory",
+            path=path,
+            advice=f"Name the files in it, with a glob such as {os.path.join(path, '*')!r}",
+        )
+    if not stat.S_ISREG(found.st_mode):
+        raise DataError(
+            "is a pipe or a device, which can be read only once and from the front, so it cannot be divided",
+            path=path,
+            advice="Save it to a file first",
+        )
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise DataError(f"cannot be opened: {error.strerror}", path=path, advice="Check its permissions") from error
+    try:
+        found = os.fstat(descriptor)
+        head = os.pread(descriptor, _FINGERPRINT_BYTES, 0)
+        tail = os.pread(descriptor, _FINGERPRINT_BYTES, max(0, found.st_size - _FINGERPRINT_BYTES))
+    finally:
+        os.close(descriptor)
+    fingerprint = hashlib.blake2b(head + tail, digest_size=16).hexdigest()
+    return Identity(found.st_size, found.st_mtime_ns, fingerprint), head
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write every byte, however many calls that takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,316 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, overload
+
+from aliquot.errors import DataError, DescriptionError, UsageError
+from aliquot.job import Description
+from aliquot.job.description import check_envelope, check_version
+from aliquot.slices import check_split_arguments
+from aliquot.virtual_file.background import index_in_background
+from aliquot.virtual_file.piping import named_pipes
+from aliquot.virtual_file.source import ByteRange, Source
+from aliquot.virtual_file.storage import COMPRESSION_SUFFIXES, write_all
+
+_TYPE_NAME = "aliquot.virtual_file"
+_VERSION = 1
+
+
+class VirtualFile:
+    """A read-only view of the units ``start`` up to ``stop`` of a source. Made by `aliquot.open`.
+
+    It is split, joined and described for nothing, and read only when it is used. A view whose end is not known yet
+    reaches to the end of its source, however far that is.
+    """
+
+    __slots__ = ("_start", "_stop", "source")
+
+    def __init__(self, source: Source, start: int = 0, stop: int | None = None) -> None:
+        self.source = source
+        self._start = start
+        self._stop = stop
+
+    # How many units
+
+    @property
+    def start(self) -> int:
+        """The number of the first unit in the source."""
+        return self._start
+
+    @property
+    def stop(self) -> int:
+        """The number after that of the last unit; looks to the end of the source if nobody has yet."""
+        if self._stop is None:
+            self.source.advance(None)
+            self._stop = self.source.known_units
+        return self._stop
+
+    def __len__(self) -> int:
+        return self.stop - self._start
+
+    def count(self, *, wait: bool = True) -> int:
+        """How many units there are; with ``wait=False``, at least how many, by what is known now."""
+        if wait:
+            return len(self)
+        known = self.source.known_units if self._stop is None else self._stop
+        return max(0, known - self._start)
+
+    def index(self, *, wait: bool = True) -> None:
+        """Look through the whole source now; with ``wait=False``, in a thread while you go on."""
+        if wait:
+            self.source.advance(None)
+        else:
+            index_in_background(self.source)
+
+    # Dividing
+
+    def split(self, count: int, size: int) -> list[VirtualFile]:
+        """At most ``count`` views of ``size`` units, then one with what remains; never an empty one. Reads nothing.
+
+        Only where the end of the source is not known yet, it is looked for, as far as needed.
+        """
+        check_split_arguments(count, size)
+        source, start = self.source, self._start
+        wanted_end = start + count * size
+        stop = self._end_if_within(wanted_end)
+        equal_end = wanted_end if stop is None else min(wanted_end, stop)
+        parts = [VirtualFile(source, at, at + size) for at in range(start, equal_end, size)]
+        if parts and equal_end < parts[-1]._start + size:
+            parts[-1] = VirtualFile(source, parts[-1]._start, equal_end)
+        if stop is None or equal_end < stop:
+            parts.append(VirtualFile(source, equal_end, self._stop))
+        return parts
+
+    def join(self, other: VirtualFile) -> list[VirtualFile]:
+        """One view if the two touch, else both in order."""
+        first, second = (self, other) if self._start <= other._start else (other, self)
+        source = first.source.covering(second.source)
+        if source is None:
+            return [self, other]
+        if first.stop > second._start:
+            raise UsageError(f"{first!r} and {second!r} overlap and cannot be joined")
+        if first.stop == second._start:
+            return [VirtualFile(source, first._start, second._stop)]
+        return [first, second]
+
+    @overload
+    def __getitem__(self, where: int) -> Any: ...
+    @overload
+    def __getitem__(self, where: slice) -> VirtualFile: ...
+    def __getitem__(self, where: int | slice) -> Any:
+        """``vf[a:b]`` is a view of some units, ``vf[n]`` the record of one."""
+        if isinstance(where, slice):
+            return self._view(where)
+        unit = where + len(self) if where < 0 else where
+        self._end_if_within(self._start + unit)
+        if not 0 <= unit < self.count(wait=False):
+            raise IndexError(f"there is no unit {where}: there are {len(self)}")
+        return self.source.records_of(self._start + unit, self._start + unit + 1)[0]
+
+    # Reading
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.records()
+
+    def records(self) -> Iterator[Any]:
+        """Every unit, parsed: text, a dict, a read, a row of an array."""
+        for batch in self.batches():
+            yield from batch
+
+    def batches(self, units: int | None = None) -> Iterator[Sequence[Any]]:
+        """Parsed units, some at a time: lists, or arrays where the format has them.
+
+        Without ``units``, as many as come in about a quarter of a MiB.
+        """
+        if units is not None and units < 1:
+            raise UsageError(f"batches of {units} units are not possible: at least 1")
+        return self._batches(units)
+
+    def read(self) -> bytes:
+        """All units as bytes, with the header where the format has one: what `instantiate` writes to a file."""
+        source = self._single_source()
+        return b"".join((source.header(len(self)), *map(bytes, source.body_pieces(self._start, self.stop))))
+
+    def byte_range(self) -> tuple[int, int]:
+        """Where the units are in their file: from which byte up to which (of its uncompressed content)."""
+        ranges = self.byte_ranges()
+        if len(ranges) != 1:
+            raise UsageError(f"{self!r} is in {len(ranges)} files: use byte_ranges()")
+        return ranges[0].start, ranges[0].stop
+
+    def byte_ranges(self) -> list[ByteRange]:
+        """Where the units are, in each of the files that hold them."""
+        return self.source.byte_ranges(self._start, self.stop)
+
+    @property
+    def members(self) -> tuple[VirtualFile, ...]:
+        """The same units of each of the sources that were opened `together`; only itself where there is one."""
+        return tuple(VirtualFile(member, self._start, self._stop) for member in self.source.members())
+
+    # Realising
+
+    def instantiate(self, *paths: str | os.PathLike[str]) -> None:
+        """Write the units to a file of their own, whole or not at all; one path for each of the `members`."""
+        members = self.members
+        if len(paths) != len(members):
+            raise UsageError(f"instantiate() takes {len(members)} path(s) here, and got {len(paths)}")
+        for member, path in zip(members, paths, strict=True):
+            member._instantiate(os.fspath(path))
+
+    def write_to(self, descriptor: int) -> None:
+        """Write the units to a file, pipe or socket that is open already."""
+        source = self._single_source()
+        write_all(descriptor, source.header(len(self)))
+        source.copy_body(descriptor, self._start, self.stop)
+
+    @contextlib.contextmanager
+    def pipe(self) -> Iterator[str]:
+        """Give a path from which a program can read the units once, fed just in time, closed early without error."""
+        self._single_source()
+        with self.pipes() as paths:
+            yield paths[0]
+
+    @contextlib.contextmanager
+    def pipes(self) -> Iterator[list[str]]:
+        """As `pipe`, one path for each of the `members`."""
+        stop = self.stop
+        with named_pipes([partial(_pieces, member, self._start, stop) for member in self.source.members()]) as paths:
+            yield paths
+
+    # Describing
+
+    def to_desc(self) -> Description:
+        """Say as JSON which units of which source these are."""
+        return {
+            "type": _TYPE_NAME,
+            "version": _VERSION,
+            "source": self.source.to_desc(self._start, self._known_stop()),
+            "start": self._start,
+            "stop": self._known_stop(),
+        }
+
+    @classmethod
+    def from_desc(cls, desc: Description) -> VirtualFile:
+        """Rebuild a described view; refused where the source has changed since."""
+        type_name, version = check_envelope(desc)
+        if type_name != _TYPE_NAME:
+            raise DescriptionError(f"this describes a {type_name!r}, not a {_TYPE_NAME!r}")
+        check_version(type_name, version, _VERSION)
+        match desc:
+            case {"source": source, "start": int(start), "stop": int() | None as stop} if start >= 0:
+                return cls(Source.any_from_desc(source), start, stop)
+        raise DescriptionError(f"this does not describe a virtual file: {desc!r:.300}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (VirtualFile.from_desc, (self.to_desc(),))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, VirtualFile):
+            return NotImplemented
+        same_units = (self._start, self._known_stop()) == (other._start, other._known_stop())
+        return same_units and (self.source is other.source or self.to_desc() == other.to_desc())
+
+    def __hash__(self) -> int:
+        return hash((self._start, type(self.source)))
+
+    def __repr__(self) -> str:
+        stop = self._known_stop()
+        return f"<VirtualFile: units {self._start} to {'the end' if stop is None else stop} of {self._name()}>"
+
+    def _name(self) -> str:
+        try:
+            paths = [found.path for found in self.source.byte_ranges(self._start, self._start)]
+        except UsageError:
+            paths = []
+        return ", ".join(paths) if paths else f"a {self.source.kind}"
+
+    def _known_stop(self) -> int | None:
+        if self._stop is None and self.source.complete:
+            self._stop = self.source.known_units
+        return self._stop
+
+    def _end_if_within(self, limit: int) -> int | None:
+        """Where this view ends if that is at or before a limit or is known anyway, else None."""
+        if self._stop is None:
+            self.source.advance(limit + 1)
+        return self._known_stop()
+
+    def _single_source(self) -> Source:
+        (source, *others) = self.source.members()
+        if others:
+            raise UsageError("these are several files, cut at the same units: take them one by one from vf.members")
+        return source
+
+    def _view(self, where: slice) -> VirtualFile:
+        if where.step not in (None, 1):
+            raise UsageError(f"a view is contiguous: a step of {where.step} is not possible")
+        first, last = where.start or 0, where.stop
+        if first < 0 or (last is not None and last < 0):
+            first, last, _ = where.indices(len(self))
+        end = self._end_if_within(self._start + max(first, last or 0))
+        start = self._start + first if end is None else min(self._start + first, end)
+        if last is None:
+            return VirtualFile(self.source, start, self._stop)
+        stop = self._start + last if end is None else min(self._start + last, end)
+        return VirtualFile(self.source, start, max(start, stop))
+
+    def _batches(self, units: int | None) -> Iterator[Sequence[Any]]:
+        size = units or self.source.typical_batch_units()
+        at = self._start
+        while True:
+            end = self._end_if_within(at + size)
+            stop = at + size if end is None else min(at + size, end)
+            if at >= stop:
+                return
+            yield self.source.records_of(at, stop)
+            at = stop
+
+    def _instantiate(self, path: str) -> None:
+        compressed = next((suffix for suffix in COMPRESSION_SUFFIXES if path.endswith(suffix)), None)
+        if compressed:
+            raise UsageError(f"a slice is written uncompressed: name it without {compressed} ({path})")
+        directory = os.path.dirname(path) or "."
+        stop = self.stop
+        try:
+            descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=f".{os.path.basename(path)}.")
+        except OSError as error:
+            raise DataError(f"cannot be written: {error.strerror}", path=path) from error
+        try:
+            try:
+                _refuse_to_overwrite_source(path, self.source, self._start, stop)
+                self.write_to(descriptor)
+                os.fchmod(descriptor, 0o666 & ~_umask())
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, path)
+        except BaseException as error:
+            os.unlink(temporary)
+            if isinstance(error, OSError):
+                raise DataError(
+                    f"cannot be written: {error.strerror}", path=path, advice="Is there room on the disk?"
+                ) from error
+            raise
+
+
+def _pieces(source: Source, start: int, stop: int) -> Iterator[bytes | memoryview]:
+    yield source.header(stop - start)
+    yield from source.body_pieces(start, stop)
+
+
+def _refuse_to_overwrite_source(path: str, source: Source, start: int, stop: int) -> None:
+    try:
+        ranges = source.byte_ranges(start, stop)
+    except UsageError:
+        return
+    if os.path.exists(path) and any(os.path.samefile(path, found.path) for found in ranges):
+        raise UsageError(f"{path} is the source itself: a slice cannot be written over what it is taken from")
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
