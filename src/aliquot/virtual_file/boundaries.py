@@ -177,8 +177,7 @@ def _ends_of(pattern: bytes, window: Block, lead: int) -> Offsets:
         if at != probe:
             starts = starts[window[starts + at] == byte]
     ends = starts + len(pattern) - lead
-    found: Offsets = ends[ends > 0]
-    return found
+    return np.asarray(ends[ends > 0], dtype=np.int64)
 
 
 _scratch_of_thread = threading.local()

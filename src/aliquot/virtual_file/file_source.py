@@ -69,7 +69,7 @@ class FileSource(Source):
         """Read and parse."""
         if start >= stop:
             return self.format.parse(b"", self._header)
-        begin, end = self._units.byte_of(start), self._units.byte_of(stop)
+        begin, end = self._range(start, stop)
         data = self.storage.read_at(begin, end - begin)
         try:
             records = self.format.parse(data, self._header)
@@ -107,7 +107,7 @@ class FileSource(Source):
 
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """One range."""
-        return [ByteRange(self.storage.path, self._units.byte_of(start), self._units.byte_of(stop))]
+        return [ByteRange(self.storage.path, *self._range(start, stop))]
 
     def ends_without_terminator(self, stop: int) -> bool:
         """Whether these units end with the file, and the file ends without what ends a unit."""
@@ -134,8 +134,17 @@ class FileSource(Source):
         storage = open_storage(desc["path"], desc["compression"], expected)
         return cls(storage, format_from_desc(desc["format"]))
 
+    def _range(self, start: int, stop: int) -> tuple[int, int]:
+        """The bytes of some units, indexed as far as needed."""
+        self.advance(stop)
+        if stop > self.known_units:
+            raise DataError(
+                f"has {self.known_units} units, and units {start} to {stop} were asked for", path=self.storage.path
+            )
+        return self._units.byte_of(start), self._units.byte_of(stop)
+
     def _checked_range(self, start: int, stop: int) -> tuple[int, int]:
-        begin, end = self._units.byte_of(start), self._units.byte_of(stop)
+        begin, end = self._range(start, stop)
         if begin < end:
             try:
                 self.format.check(self.storage.read_at(begin, min(_SAMPLE_BYTES, end - begin)))

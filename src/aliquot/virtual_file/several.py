@@ -114,11 +114,12 @@ class FilesInOrder(Source):
         return list(accumulate(counts))
 
     def _parts(self, start: int, stop: int) -> list[tuple[FileSource, int, int]]:
-        """The files that hold some known units, and which of their units these are."""
+        """The files that hold some units, and which of their units these are."""
+        self.advance(stop)
         ends = self._ends()
         parts = []
         number = bisect_right(ends, start)
-        while start < stop:
+        while start < stop and number < len(ends):
             before = ends[number - 1] if number else 0
             end = min(stop, ends[number])
             if start < end:

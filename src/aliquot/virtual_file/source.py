@@ -50,7 +50,7 @@ class Source(ABC):
 
     @abstractmethod
     def records_of(self, start: int, stop: int) -> Sequence[Any]:
-        """The records of some known units, all at once."""
+        """The records of some units, all at once."""
 
     @abstractmethod
     def typical_batch_units(self) -> int:
@@ -62,16 +62,16 @@ class Source(ABC):
 
     @abstractmethod
     def body_pieces(self, start: int, stop: int) -> Iterator[bytes | memoryview]:
-        """The bytes of some known units; each piece is valid only until the next is asked for."""
+        """The bytes of some units; each piece is valid only until the next is asked for."""
 
     def copy_body(self, descriptor: int, start: int, stop: int) -> None:
-        """Write the bytes of some known units to an open file."""
+        """Write the bytes of some units to an open file."""
         for piece in self.body_pieces(start, stop):
             write_all(descriptor, piece)
 
     @abstractmethod
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
-        """Where the bytes of some known units are."""
+        """Where the bytes of some units are."""
 
     def members(self) -> tuple[Source, ...]:
         """The sources that are cut at the same units; only itself where there is one."""

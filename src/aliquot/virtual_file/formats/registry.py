@@ -34,8 +34,8 @@ def register_format(format_class: type[Format]) -> type[Format]:
         raise UsageError(f"{format_class!r} is not a subclass of aliquot.Format")
     if inspect.isabstract(format_class) or not isinstance(getattr(format_class, "name", None), str):
         raise UsageError(f"the format {format_class.__name__} needs a name and a parse function")
-    finds_boundaries: Any = format_class.boundaries_for
-    if finds_boundaries is Format.boundaries_for and not hasattr(format_class, "boundaries"):
+    own_rule = any("boundaries_for" in base.__dict__ for base in format_class.__mro__ if base is not Format)
+    if not own_rule and not hasattr(format_class, "boundaries"):
         raise UsageError(f"the format {format_class.name!r} does not say what its boundaries are")
     if any(format_class.name == built_in.name for built_in in _BUILT_IN):
         raise UsageError(f"the format name {format_class.name!r} is one of aliquot's own: choose another")
