@@ -1,12 +1,14 @@
 """From the type name in a description to the class, and from an import path to the object.
 
-A job type is found by, in this order: a short name that its class gave itself, and the import path
-`package.module:Class`, which is every other class's name. So a class in the user's own module is found by importing it.
+A job type is called by its import path, `package.module:Class`, and found by importing it, so a class in the user's own
+module needs nothing more. A class may give itself a short name instead; it is found once its module was imported, or at
+once where its package offers it in the entry point group `aliquot.jobs`.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +36,9 @@ def find_job_class(type_name: str) -> type[Job]:
     """Find the class that a description's type names."""
     from aliquot.job.job import Job
 
+    if ":" not in type_name and type_name not in _classes_by_short_name:
+        for entry_point in importlib.metadata.entry_points(group="aliquot.jobs", name=type_name):
+            entry_point.load()
     found = _classes_by_short_name.get(type_name)
     if found is not None:
         return found

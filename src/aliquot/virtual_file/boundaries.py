@@ -135,7 +135,7 @@ class QuotedLines(Boundaries):
         newlines = np.flatnonzero(block == NEWLINE)
         quotes = np.flatnonzero(block == self._quote)
         quotes_before = np.searchsorted(quotes, newlines)
-        return newlines[(quotes_before + state) % 2 == 0] + 1
+        return np.asarray(newlines[(quotes_before + state) % 2 == 0] + 1, dtype=np.int64)
 
     def scan(self, window: Block, lead: int, state: int) -> tuple[int, int]:
         """Count the newlines that are not between quotes, and check that each quote opens where a field begins."""
@@ -177,7 +177,7 @@ def _ends_of(pattern: bytes, window: Block, lead: int) -> Offsets:
         if at != probe:
             starts = starts[window[starts + at] == byte]
     ends = starts + len(pattern) - lead
-    return np.asarray(ends[ends > 0], dtype=np.int64)
+    return ends[ends > 0]
 
 
 _scratch_of_thread = threading.local()

@@ -30,7 +30,8 @@ def register_format(format_class: type[Format]) -> type[Format]:
 
     Registering a class of the same name again replaces it, unless the name is one of aliquot's own.
     """
-    if not (isinstance(format_class, type) and issubclass(format_class, Format)):
+    given: object = format_class  # not every caller checks types
+    if not (isinstance(given, type) and issubclass(given, Format)):
         raise UsageError(f"{format_class!r} is not a subclass of aliquot.Format")
     if inspect.isabstract(format_class) or not isinstance(getattr(format_class, "name", None), str):
         raise UsageError(f"the format {format_class.__name__} needs a name and a parse function")

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import operator
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import aliquot
+
+
+def add_up(batch: range) -> int:
+    return sum(batch)
+
+
+def test_a_function_of_a_module_travels_by_its_import_path() -> None:
+    """No code in the description, so that it stays small and readable."""
+    job = aliquot.FunctionJob(add_up, aliquot.open(range(5)))
+    assert job.to_desc()["function"] == {"import": "tests.jobs.test_function:add_up"}
+    assert job.to_desc()["join"] == {"import": "_operator:add"}
+
+
+@pytest.mark.parametrize("function", [lambda batch: sum(batch) + 0, partial(sum, start=0), sum, add_up])
+def test_any_callable_travels(function: object) -> None:
+    """Lambdas, partials and builtins are rebuilt from a description and give the same value."""
+    job = aliquot.FunctionJob(function, aliquot.open(range(10)))  # type: ignore[arg-type]
+    assert aliquot.Job.from_desc(job.to_desc()).execute() == 45
+    assert aliquot.Job.from_desc(job.to_desc()) == job
+
+
+def test_a_function_of_a_script_travels_by_value(tmp_path: Path) -> None:
+    """A script is __main__ in every process, so its functions are pickled."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import aliquot, json\n"
+        "def double(batch): return [2 * number for number in batch]\n"
+        "print(json.dumps(aliquot.FunctionJob(double, aliquot.open(range(3))).to_desc()))\n"
+    )
+    described = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    executing = "import aliquot, json, sys; print(aliquot.Job.from_desc(json.load(sys.stdin)).execute())"
+    ran = subprocess.run([sys.executable, "-c", executing], input=described, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[0, 2, 4]"
+
+
+def test_a_function_that_cannot_travel_is_explained(tmp_path: Path) -> None:
+    """An open file in a closure is the usual mistake, and the message says what to do."""
+    with (tmp_path / "open").open("w") as file:
+        job = aliquot.FunctionJob(lambda batch: file.write(str(batch)), aliquot.open(range(3)))
+        with pytest.raises(aliquot.JobError, match="open files and connections inside of it"):
+            job.to_desc()
+
+
+def test_something_that_is_no_function_is_refused() -> None:
+    """Said where the job is made, not where it runs."""
+    with pytest.raises(aliquot.UsageError, match="is not a function"):
+        aliquot.FunctionJob(3, aliquot.open(range(3)))  # type: ignore[arg-type]
+
+
+def test_parts_are_joined_in_the_order_of_their_units() -> None:
+    """A join that is not commutative gets the earlier value first, whoever calls it."""
+    first, second = aliquot.FunctionJob(list, aliquot.open(range(4)), operator.add).split(1, 2)
+    (joined,) = second.attempt().join(first.attempt())
+    assert joined.result == aliquot.Done([0, 1, 2, 3])
