@@ -7,7 +7,8 @@ import click
 from aliquot.cli.options import open_as_told, reading_options
 
 
-@click.command("slice")
+# A negative START looks like an option.
+@click.command("slice", context_settings={"ignore_unknown_options": True})
 @click.argument("files", nargs=-1, required=True)
 @click.argument("units", metavar="START:STOP")
 @reading_options

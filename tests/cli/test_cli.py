@@ -1,0 +1,112 @@
+"""The command line as a person meets it: real processes, exit codes, what is printed where."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ALIQUOT = Path(sys.executable).parent / "aliquot"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ALIQUOT, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table.csv"
+    path.write_text("a;b\n" + "".join(f"{number};x\n" for number in range(100)))
+    return path
+
+
+def test_index_counts_and_remembers(table: Path) -> None:
+    """The first time it counts, the second time it knows, with --rebuild it counts again."""
+    first, second, third = run("index", table), run("index", table), run("index", "--rebuild", table)
+    assert "100 units, 490 B uncompressed, in 1 file(s)" in first.stdout
+    assert "counted in" in first.stdout
+    assert "remembered from before" in second.stdout
+    assert "counted in" in third.stdout
+
+
+def test_index_quietly_prints_a_number(table: Path, tmp_path: Path) -> None:
+    """Ready for a shell script; several files are one stream."""
+    other = tmp_path / "other.csv"
+    other.write_text("a;b\n1;2\n")
+    assert run("index", "-q", table, other).stdout == "101\n"
+
+
+@pytest.mark.parametrize(
+    ("units", "expected"),
+    [
+        ("2:4", "2;x\n3;x\n"),
+        ("98:", "98;x\n99;x\n"),
+        ("-1:", "99;x\n"),
+        (":1", "0;x\n"),
+        ("7", "7;x\n"),
+        ("-2", "98;x\n"),
+    ],
+)
+def test_slice_follows_the_rules_of_python(table: Path, units: str, expected: str) -> None:
+    """From the front, from the end, or one alone; the header is repeated."""
+    printed = run("slice", "--option", "delimiter=;", table, units)
+    assert (printed.stdout, printed.stderr, printed.returncode) == ("a;b\n" + expected, "", 0)
+
+
+def test_slice_writes_a_file(table: Path, tmp_path: Path) -> None:
+    """With --out, nothing is printed."""
+    printed = run("slice", table, "0:2", "--out", tmp_path / "two.csv")
+    assert printed.stdout == ""
+    assert (tmp_path / "two.csv").read_text() == "a;b\n0;x\n1;x\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    """`aliquot slice ... | head` ends quietly."""
+    path = tmp_path / "long.txt"
+    path.write_text("line\n" * 1_000_000)
+    ran = subprocess.run(
+        f"{ALIQUOT} slice {path} : | head -n 1", shell=True, capture_output=True, text=True, check=True
+    )
+    assert (ran.stdout, ran.stderr) == ("line\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["index", "missing.csv"], "missing.csv: there is no such file"),
+        (["slice", "missing.csv", "1:x"], "missing.csv: there is no such file"),
+        (["index"], "Missing argument"),
+        (["index", "--option", "nonsense", "x"], "--option 'nonsense' is not NAME=VALUE"),
+        (["index", "--format", "nonsense", "{table}"], "unknown format 'nonsense': choose from csv, fasta"),
+        (["slice", "{table}", "one:two"], "'one:two' is not START:STOP"),
+        (["nonsense"], "No such command"),
+    ],
+)
+def test_a_mistake_is_explained_in_a_line(table: Path, arguments: list[str], complaint: str) -> None:
+    """Exit code 2, nothing on standard output, no traceback."""
+    ran = run(*(argument.format(table=table) for argument in arguments))
+    assert ran.returncode == 2
+    assert complaint in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout == ""
+
+
+@pytest.mark.parametrize("command", [[], ["index"], ["slice"]])
+def test_help_shows_examples(command: list[str]) -> None:
+    """Every --help has an example to copy."""
+    printed = run(*command, "--help").stdout
+    assert "aliquot index reads.fastq.gz" in printed or "aliquot slice reads.fastq.gz" in printed
+
+
+@pytest.mark.parametrize(
+    "program", ["import aliquot", "from aliquot.cli import commands; commands.main(['--help'], standalone_mode=False)"]
+)
+def test_starting_loads_nothing_heavy(program: str) -> None:
+    """`import aliquot` and `aliquot --help` load no numpy and no optional library."""
+    check = (
+        f"{program}\nimport sys; sys.exit(str([m for m in ('numpy', 'rich', 'dnaio', 'msgspec') if m in sys.modules]))"
+    )
+    ran = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
+    assert ran.stderr.strip() == "[]"

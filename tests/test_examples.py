@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def test_the_demo_runs_on_a_small_file(tmp_path: Path) -> None:
+    """All of its rows appear, and the joined job has every read."""
+    path = tmp_path / "small.fastq"
+    subprocess.run([sys.executable, EXAMPLES / "make_fastq.py", path, "1"], check=True)
+    ran = subprocess.run(
+        [sys.executable, EXAMPLES / "divide_fastq.py", path], capture_output=True, text=True, check=True
+    )
+    reads = path.read_bytes().count(b"\n+\n")
+    assert f"{reads:,} reads, remembered" in ran.stdout
+    assert ran.stdout.count("%") == 5
