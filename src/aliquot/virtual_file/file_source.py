@@ -38,6 +38,8 @@ class FileSource(Source):
         else:
             self._units = ScannedUnits(storage, len(self._header), boundaries, format.check, self._index_cache)
         self._total_checked = False
+        if self._units.complete:
+            self.advance(None)
 
     @property
     def known_units(self) -> int:
