@@ -26,7 +26,6 @@ class IndexRecord(Struct, frozen=True):
 
     identity: Identity
     index: PackedIndex
-    content_end: int
     total_units: int | None
     storage_state: bytes
 

@@ -99,7 +99,8 @@ def _detect_format(storage: Storage) -> str:
 def _open_sequence(what: object) -> Source:
     if isinstance(what, range):
         return RangeSource(what)
-    if hasattr(what, "__len__") and hasattr(what, "__getitem__") and not isinstance(what, dict):
+    is_sequence = hasattr(what, "__len__") and hasattr(what, "__getitem__")
+    if is_sequence and not isinstance(what, dict | bytes | bytearray | memoryview):
         return ItemsSource(cast(Sequence[Any], what))
     raise UsageError(
         f"cannot open a {type(what).__name__}: give a path, a glob, a list of paths, a range or a sequence"

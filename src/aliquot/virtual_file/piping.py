@@ -16,6 +16,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 
+from aliquot.errors import UsageError
+
 Pieces = Callable[[], Iterator[bytes | memoryview]]
 
 
@@ -46,6 +48,8 @@ class _Feeder:
         self.path = path
         self.error: Exception | None = None
         self._pieces = pieces
+        self._opened = threading.Event()
+        self._abandoned = False
         self._stop_read, self._stop_write = os.pipe()
         self._thread = threading.Thread(target=self._feed, name=f"aliquot feeds {path}", daemon=True)
         self._thread.start()
@@ -54,34 +58,44 @@ class _Feeder:
         """End the thread, whatever it waits for."""
         os.write(self._stop_write, b"x")
         # A pipe that nobody has opened yet keeps the thread waiting until somebody does.
-        with contextlib.suppress(OSError):
-            os.close(os.open(self.path, os.O_RDONLY | os.O_NONBLOCK))
+        opened_here = None
+        if not self._opened.is_set():
+            self._abandoned = True
+            opened_here = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
         self._thread.join()
-        os.close(self._stop_read)
-        os.close(self._stop_write)
+        for descriptor in (opened_here, self._stop_read, self._stop_write):
+            if descriptor is not None:
+                os.close(descriptor)
 
     def _feed(self) -> None:
         try:
             descriptor = os.open(self.path, os.O_WRONLY)
+            self._opened.set()
             try:
                 os.set_blocking(descriptor, False)
                 for piece in self._pieces():
                     self._write(descriptor, memoryview(piece))
             finally:
                 os.close(descriptor)
-        except (BrokenPipeError, _StoppedError):
+        except BrokenPipeError:
             pass  # the reader has seen enough
         except Exception as error:  # raised again where the pipe is left
             self.error = error
 
     def _write(self, descriptor: int, view: memoryview) -> None:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLOUT)
+        poll.register(self._stop_read, select.POLLIN)
         while view:
-            ready, _, _ = select.select([self._stop_read], [descriptor], [])[0:3]
-            if ready:
-                raise _StoppedError
+            ready = dict(poll.poll())
+            if ready.get(descriptor, 0) & select.POLLERR:
+                raise BrokenPipeError
+            if self._abandoned:
+                return
+            if self._stop_read in ready:
+                raise UsageError(
+                    "a pipe was left while a program was still reading it, which so saw only a part: "
+                    "wait for the program inside the with block"
+                )
             with contextlib.suppress(BlockingIOError):
                 view = view[os.write(descriptor, view) :]
-
-
-class _StoppedError(Exception):
-    """The pipe was left before all was read."""

@@ -90,7 +90,6 @@ class EqualUnits(Units):
                 IndexRecord(
                     identity=self._storage.identity,
                     index=BlockIndex().pack(),
-                    content_end=self._storage.known_size_bytes or 0,
                     total_units=self.known,
                     storage_state=self._storage.saved_state(),
                 )
@@ -137,9 +136,8 @@ class ScannedUnits(Units):
         self._progress = threading.Condition()
         self._scanning = False
         self._index = BlockIndex()
-        # How many units there are, once the end was seen.
+        # How many units there are, once the end was seen and found in order.
         self._total: int | None = None
-        self._size_bytes = 0
         self._next_check = 0
         self._recently_found: dict[int, int] = {}
         # What is wrong with the end of the file, once it was seen: all later calls say the same.
@@ -188,7 +186,7 @@ class ScannedUnits(Units):
         if unit == 0:
             return self._content_start
         if unit == self._total:
-            return self._size_bytes
+            return self._content_end()
         # Of two neighbouring slices, one ends where the other begins.
         found = self._recently_found.get(unit)
         if found is None:
@@ -219,16 +217,34 @@ class ScannedUnits(Units):
         return np.frombuffer(self._storage.read_at(at - lead, lead + BLOCK_BYTES), dtype=np.uint8), lead
 
     def _scan(self, units: int | None, stop: threading.Event | None) -> None:
+        if not self._all_counted():
+            try:
+                self._scan_blocks(units, stop)
+            except KeyboardInterrupt:
+                self._save_unfinished()
+                raise
+        if self._all_counted():
+            self._finish()
+
+    def _all_counted(self) -> bool:
+        """Whether every block is in the index, the last of which may be short."""
+        size_bytes = self._storage.known_size_bytes
+        return size_bytes is not None and self._content_start + self._index.block_count * BLOCK_BYTES >= size_bytes
+
+    def _content_end(self) -> int:
+        size_bytes = self._storage.known_size_bytes
+        assert size_bytes is not None, "the end is asked for only after it was seen"
+        return size_bytes
+
+    def _scan_blocks(self, units: int | None, stop: threading.Event | None) -> None:
         enough = None if units is None else units * self._boundaries.starts_per_unit
         fewest_blocks = self._index.block_count + _BLOCKS_AT_LEAST_PER_SCAN
         last_saved = time.monotonic()
         threads = 1 if enough is not None else os.cpu_count() or 1
         begin = self._content_start + self._index.block_count * BLOCK_BYTES
         lead = min(self._boundaries.lookbehind_bytes, begin - self._content_start)
-        end = begin
         pieces = self._storage.pieces(begin - lead, threads=threads)
         for window, behind in _runs_of_blocks(pieces, lead, self._boundaries.lookbehind_bytes):
-            end = self._content_start + self._index.block_count * BLOCK_BYTES + len(window) - behind
             self._count(window, behind)
             with self._progress:
                 self._progress.notify_all()
@@ -236,10 +252,9 @@ class ScannedUnits(Units):
                 return
             if stop is not None and stop.is_set():
                 return
-            if self._storage.resumable and time.monotonic() - last_saved > _SECONDS_BETWEEN_SAVES:
-                self._save()
+            if time.monotonic() - last_saved > _SECONDS_BETWEEN_SAVES:
+                self._save_unfinished()
                 last_saved = time.monotonic()
-        self._finish(end)
 
     def _count(self, window: Block, lead: int) -> None:
         """Add a run of blocks to the index, after a look at one of its units now and then."""
@@ -276,16 +291,15 @@ class ScannedUnits(Units):
             byte = self._content_start + self._index.block_count * BLOCK_BYTES + offset
             self._raise(fault, byte + (fault.byte_within or 0), unit)
 
-    def _finish(self, end: int) -> None:
+    def _finish(self) -> None:
         """All blocks are counted: the last start begins a unit unless it is at the very end."""
-        if end == self._content_start:
+        if self._content_end() == self._content_start:
             starts = 0
         else:
             last_block, lead = self._read_block(self._index.block_count - 1)
             found = self._boundaries.find(last_block, lead, self._index.state_of(self._index.block_count - 1))
             ends_with_start = len(found) > 0 and int(found[-1]) == len(last_block) - lead
             starts = 1 + self._index.start_count - ends_with_start
-        self._size_bytes = end
         try:
             self._check_whole(starts)
         except DataError as fault:
@@ -316,7 +330,7 @@ class ScannedUnits(Units):
             )
         if whole_units:
             begin = self.byte_of(whole_units - 1)
-            last = self._storage.read_at(begin, self._size_bytes - begin)
+            last = self._storage.read_at(begin, self._content_end() - begin)
             try:
                 self._check(last if last.endswith(b"\n") else last + b"\n")
             except Malformed as fault:
@@ -338,15 +352,18 @@ class ScannedUnits(Units):
             self._cache.remove()
             return
         self._index = index
-        self._size_bytes = record.content_end
         self._total = record.total_units
+
+    def _save_unfinished(self) -> None:
+        # Counting goes on at a whole block, so an index with a short last one is kept only when it is complete.
+        if self._storage.resumable and not self._all_counted():
+            self._save()
 
     def _save(self) -> None:
         self._cache.save(
             IndexRecord(
                 identity=self._storage.identity,
                 index=self._index.pack(),
-                content_end=self._size_bytes,
                 total_units=self._total,
                 storage_state=self._storage.saved_state(),
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import Any, Self
 
 from aliquot.errors import DataError, Malformed, UsageError
@@ -23,6 +22,8 @@ class FilesInOrder(Source):
         if not files:
             raise UsageError("no files to read one after the other")
         self._files = tuple(files)
+        # Where the first files end among all units: those up to the first that is not complete.
+        self._complete_ends: list[int] = []
         first = self._files[0]
         for file in self._files[1:]:
             if file.format != first.format:
@@ -40,13 +41,13 @@ class FilesInOrder(Source):
 
     @property
     def known_units(self) -> int:
-        """Of all files up to the first that is not complete."""
+        """Of all files up to and with the first that is not complete."""
         return self._ends()[-1]
 
     @property
     def complete(self) -> bool:
         """Whether every file is."""
-        return all(file.complete for file in self._files)
+        return len(self._ends()) == len(self._files) and self._files[-1].complete
 
     def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
         """Count file after file, as far as needed."""
@@ -105,13 +106,15 @@ class FilesInOrder(Source):
         return cls([FileSource.from_desc(file) for file in desc["files"]])
 
     def _ends(self) -> list[int]:
-        """Where the files end among all units, up to the first that is not complete."""
-        counts = []
-        for file in self._files:
-            counts.append(file.known_units)
+        """Where the files end among all units, up to and with the first that is not complete."""
+        ends = self._complete_ends
+        while len(ends) < len(self._files):
+            file = self._files[len(ends)]
+            longer = [*ends, (ends[-1] if ends else 0) + file.known_units]
             if not file.complete:
-                break
-        return list(accumulate(counts))
+                return longer
+            self._complete_ends = ends = longer
+        return ends
 
     def _parts(self, start: int, stop: int) -> list[tuple[FileSource, int, int]]:
         """The files that hold some units, and which of their units these are."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, overload
@@ -273,44 +273,39 @@ class VirtualFile:
         compressed = next((suffix for suffix in COMPRESSION_SUFFIXES if path.endswith(suffix)), None)
         if compressed:
             raise UsageError(f"a slice is written uncompressed: name it without {compressed} ({path})")
-        directory = os.path.dirname(path) or "."
-        stop = self.stop
+        target = os.path.realpath(path)
+        if os.path.exists(target):
+            self._refuse_to_replace(target)
+        temporary = f"{os.path.dirname(target)}/.{os.path.basename(target)}.{secrets.token_hex(4)}"
         try:
-            descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=f".{os.path.basename(path)}.")
-        except OSError as error:
-            raise DataError(f"cannot be written: {error.strerror}", path=path) from error
-        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             try:
-                _refuse_to_overwrite_source(path, self.source, self._start, stop)
                 self.write_to(descriptor)
-                os.fchmod(descriptor, 0o666 & ~_umask())
             finally:
                 os.close(descriptor)
-            os.replace(temporary, path)
+            os.replace(temporary, target)
         except BaseException as error:
-            os.unlink(temporary)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
             if isinstance(error, OSError):
                 raise DataError(
-                    f"cannot be written: {error.strerror}", path=path, advice="Is there room on the disk?"
+                    f"cannot be written: {error.strerror}",
+                    path=path,
+                    advice="Is the disk full, or not yours to write to?",
                 ) from error
             raise
+
+    def _refuse_to_replace(self, path: str) -> None:
+        if not os.path.isfile(path):
+            raise UsageError(f"{path} is not a file that could be replaced: use write_to() for a pipe or a device")
+        try:
+            sources = [found.path for found in self.byte_ranges()]
+        except UsageError:
+            return
+        if any(os.path.exists(source) and os.path.samefile(path, source) for source in sources):
+            raise UsageError(f"{path} is the source itself: a slice cannot be written over what it is taken from")
 
 
 def _pieces(source: Source, start: int, stop: int) -> Iterator[bytes | memoryview]:
     yield source.header(stop - start)
     yield from source.body_pieces(start, stop)
-
-
-def _refuse_to_overwrite_source(path: str, source: Source, start: int, stop: int) -> None:
-    try:
-        ranges = source.byte_ranges(start, stop)
-    except UsageError:
-        return
-    if os.path.exists(path) and any(os.path.samefile(path, found.path) for found in ranges):
-        raise UsageError(f"{path} is the source itself: a slice cannot be written over what it is taken from")
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

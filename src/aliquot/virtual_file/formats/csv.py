@@ -59,10 +59,10 @@ class Csv(Format):
             data = storage.read_at(0, length)
             # find, not scan: whether a quote stands in a wrong place is said when the units are counted.
             ends = self.boundaries_for(b"").find(np.frombuffer(data, dtype=np.uint8), 0, 0)
-            if len(ends):
-                return data[: int(ends[0])]
-            if len(data) < length:
-                return data
+            if len(ends) or len(data) < length:
+                header = data[: int(ends[0])] if len(ends) else data
+                self._check_columns(header, storage.path)
+                return header
             if length > _LARGEST_HEADER_BYTES:
                 raise DataError(
                     f"the header row is longer than {_LARGEST_HEADER_BYTES} bytes",
@@ -81,12 +81,31 @@ class Csv(Format):
         rows = self._rows(data)
         if not self.header:
             return rows
-        columns = self._rows(header)[0] if header else []
+        columns = self._columns(header)
         for number, row in enumerate(rows):
             if len(row) != len(columns):
                 problem = f"has {len(row)} fields, and the header has {len(columns)}" if row else "is a blank row"
                 raise Malformed(problem, unit_within=number, advice="Mend the row, or check the delimiter")
         return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    def _columns(self, header: bytes) -> list[str]:
+        # Spreadsheets begin a file with a byte order mark.
+        rows = self._rows(header.removeprefix(b"\xef\xbb\xbf"))
+        return rows[0] if rows else []
+
+    def _check_columns(self, header: bytes, path: str) -> None:
+        try:
+            columns = self._columns(header)
+        except Malformed as fault:
+            raise DataError(f"the header {fault.problem}", path=path, byte=0, advice=fault.advice) from fault
+        twice = next((name for name in columns if columns.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(
+                f"has two columns that are called {twice!r}, of which a dict keeps only one",
+                path=path,
+                byte=0,
+                advice="Rename one, or open it with header=False and skip the first row",
+            )
 
     def _rows(self, data: bytes) -> list[list[str]]:
         # The limit of 128 KiB for a field guards those who read rows without knowing their size; here it is known.
