@@ -262,7 +262,10 @@ class ScannedUnits(Units):
         try:
             counts, next_states = self._boundaries.scan_blocks(window, lead, state)
         except Malformed as fault:
-            self._raise(fault, self._content_start + self._index.block_count * BLOCK_BYTES + (fault.byte_within or 0))
+            byte_within = fault.byte_within or 0
+            starts = self._index.start_count + len(self._boundaries.find(window[: lead + byte_within], lead, state))
+            byte = self._content_start + self._index.block_count * BLOCK_BYTES + byte_within
+            self._raise(fault, byte, starts // self._boundaries.starts_per_unit)
         if self._index.block_count >= self._next_check:
             self._next_check = self._index.block_count + _BLOCKS_BETWEEN_CHECKS
             self._check_one_unit(window[: lead + BLOCK_BYTES], lead, state)
@@ -272,13 +275,12 @@ class ScannedUnits(Units):
         """Let the format look at the first unit that begins in a block."""
         per_unit = self._boundaries.starts_per_unit
         starts_before = self._index.start_count
-        skip = -starts_before % per_unit
         if self._index.block_count == 0:
             offset, unit = 0, 0
         else:
             found = self._boundaries.find(window, lead, state)
-            # The skip-th start from here on is the first one at which a unit begins.
-            nth = skip - 1 if skip else per_unit - 1
+            # Of the starts in this block, the first one at which a unit begins.
+            nth = per_unit - 1 - starts_before % per_unit
             if nth >= len(found):
                 return
             offset, unit = int(found[nth]), (starts_before + nth + 1) // per_unit
@@ -305,8 +307,8 @@ class ScannedUnits(Units):
         except DataError as fault:
             self._fault = fault
             raise
-        self._total = -(-starts // self._boundaries.starts_per_unit)
         self._storage.check_unchanged()
+        self._total = starts // self._boundaries.starts_per_unit
         self._save()
 
     def _check_whole(self, starts: int) -> None:
@@ -336,9 +338,7 @@ class ScannedUnits(Units):
             except Malformed as fault:
                 self._raise(fault, begin + (fault.byte_within or 0), whole_units - 1)
 
-    def _raise(self, fault: Malformed, byte: int, unit: int | None = None) -> NoReturn:
-        if unit is None:
-            unit = self._index.start_count // self._boundaries.starts_per_unit
+    def _raise(self, fault: Malformed, byte: int, unit: int) -> NoReturn:
         raise DataError(fault.problem, path=self._storage.path, unit=unit, byte=byte, advice=fault.advice) from fault
 
     def _restore(self) -> None:
