@@ -148,7 +148,7 @@ class QuotedLines(Boundaries):
         misplaced = ~np.isin(window[opening + lead - 1], self._may_precede_opening_quote)
         if misplaced.any():
             raise Malformed(
-                "a quote in the middle of a field that does not begin with one",
+                "has a quote in the middle of a field that does not begin with one",
                 byte_within=int(opening[misplaced][0]),
                 advice="Quote the whole field and double the quotes in it, or open the file with quote=None "
                 "if quotes mean nothing in it",

@@ -111,6 +111,14 @@ class FileSource(Source):
         """One range."""
         return [ByteRange(self.storage.path, *self._range(start, stop))]
 
+    def paths(self) -> list[str]:
+        """One."""
+        return [self.storage.path]
+
+    def check_same(self, records: tuple[Any, ...]) -> None:
+        """As the format says."""
+        self.format.check_same(records)
+
     def ends_without_terminator(self, stop: int) -> bool:
         """Whether these units end with the file, and the file ends without what ends a unit."""
         terminator = self.format.terminator
@@ -141,7 +149,9 @@ class FileSource(Source):
         self.advance(stop)
         if stop > self.known_units:
             raise DataError(
-                f"has {self.known_units} units, and units {start} to {stop} were asked for", path=self.storage.path
+                f"has {self.known_units} units, and units {start} to {stop} were asked for",
+                path=self.storage.path,
+                advice="Was the view described by hand, or for another format?",
             )
         return self._units.byte_of(start), self._units.byte_of(stop)
 

@@ -54,7 +54,11 @@ class IndexCache:
         if _digest(content) != digest:
             self.remove()
             return None
-        record = msgspec.msgpack.decode(content, type=IndexRecord)
+        try:
+            record = msgspec.msgpack.decode(content, type=IndexRecord)
+        except msgspec.DecodeError:
+            self.remove()
+            return None
         return record if record.identity == identity else None
 
     def save(self, record: IndexRecord) -> bool:

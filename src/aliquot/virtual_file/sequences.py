@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from aliquot.errors import UsageError
 from aliquot.job import Description, decode_value, encode_value
-from aliquot.virtual_file.source import ByteRange, Source
+from aliquot.virtual_file.source import ByteRange, Source, concatenate
 
 _BATCH_UNITS = 4096
 
@@ -114,7 +114,7 @@ class ItemsSource(Source):
             return None
         if overlap >= len(second._items):
             return first
-        return ItemsSource([*first._items, *second._items[overlap:]], first._first)
+        return ItemsSource(concatenate([first._items, second._items[overlap:]]), first._first)
 
     def to_desc(self, start: int, stop: int | None) -> Description:
         """Only the items that are asked for travel."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 from aliquot.errors import DataError, Malformed, UsageError
 from aliquot.job import Description
 from aliquot.virtual_file.file_source import FileSource
-from aliquot.virtual_file.source import ByteRange, Source
+from aliquot.virtual_file.source import ByteRange, Source, concatenate
 
 
 class FilesInOrder(Source):
@@ -68,13 +68,7 @@ class FilesInOrder(Source):
     def records_of(self, start: int, stop: int) -> Sequence[Any]:
         """The records of each file, put together."""
         parts = [file.records_of(begin, end) for file, begin, end in self._parts(start, stop)]
-        if len(parts) <= 1:
-            return parts[0] if parts else self._files[0].records_of(0, 0)
-        if isinstance(parts[0], list):
-            return [record for part in parts for record in part]
-        import numpy
-
-        return numpy.concatenate(parts)  # type: ignore[return-value]  # arrays are sequences, but for numpy
+        return concatenate(parts or [self._files[0].records_of(0, 0)])
 
     def typical_batch_units(self) -> int:
         """As in the first file."""
@@ -95,6 +89,14 @@ class FilesInOrder(Source):
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """One range for each file that is touched."""
         return [found for file, begin, end in self._parts(start, stop) for found in file.byte_ranges(begin, end)]
+
+    def paths(self) -> list[str]:
+        """Of every file."""
+        return [path for file in self._files for path in file.paths()]
+
+    def check_same(self, records: tuple[Any, ...]) -> None:
+        """As their format says."""
+        self._files[0].check_same(records)
 
     def to_desc(self, start: int, stop: int | None) -> Description:
         """Describe each file."""
@@ -167,9 +169,9 @@ class FilesTogether(Source):
         longest = max(self._sources, key=lambda source: source.known_units)
         if longest.known_units > fewest.known_units:
             raise DataError(
-                f"has no unit that belongs to unit {fewest.known_units} of {_name_of(longest)}: "
+                f"has no unit that belongs to unit {fewest.known_units} of {longest}: "
                 f"it ends after {fewest.known_units} units, and the other one goes on",
-                path=_name_of(fewest),
+                path=str(fewest),
                 unit=fewest.known_units,
                 advice="Files that are cut at the same units need equally many",
             )
@@ -184,15 +186,14 @@ class FilesTogether(Source):
         """Tuples, checked to belong together where the format knows how."""
         columns = [source.records_of(start, stop) for source in self._sources]
         rows = list(zip(*columns, strict=True))
-        first = self._sources[0]
-        if self._same_names and isinstance(first, FileSource):
+        if self._same_names:
             for number, row in enumerate(rows):
                 try:
-                    first.format.check_same(row)
+                    self._sources[0].check_same(row)
                 except Malformed as fault:
                     raise DataError(
                         fault.problem,
-                        path=", ".join(_name_of(source) for source in self._sources),
+                        path=", ".join(map(str, self._sources)),
                         unit=start + number,
                         advice=fault.advice,
                     ) from fault
@@ -214,6 +215,10 @@ class FilesTogether(Source):
         """Of all of them, in order."""
         return [found for source in self._sources for found in source.byte_ranges(start, stop)]
 
+    def paths(self) -> list[str]:
+        """Of every source."""
+        return [path for source in self._sources for path in source.paths()]
+
     def members(self) -> tuple[Source, ...]:
         """The sources that are cut at the same units."""
         return self._sources
@@ -233,7 +238,3 @@ class FilesTogether(Source):
 
 
 _SEVERAL = "these are several files, cut at the same units: take them one by one from vf.members"
-
-
-def _name_of(source: Source) -> str:
-    return source.storage.path if isinstance(source, FileSource) else f"<{source.kind}>"

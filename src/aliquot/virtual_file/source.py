@@ -20,6 +20,19 @@ class ByteRange(Struct, frozen=True):
     stop: int
 
 
+def concatenate(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    """Records of neighbouring units put together, of the type that they have."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if hasattr(first, "__array__"):
+        import numpy
+
+        return numpy.concatenate(parts)  # type: ignore[return-value]  # arrays are sequences, but for numpy
+    together = [record for part in parts for record in part]
+    return tuple(together) if isinstance(first, tuple) else together
+
+
 class Source(ABC):
     """What holds the units, in order, counted from 0. A `VirtualFile` is a view of some of them.
 
@@ -73,6 +86,13 @@ class Source(ABC):
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """Where the bytes of some units are."""
 
+    def paths(self) -> list[str]:
+        """All files that the units are read from."""
+        return []
+
+    def check_same(self, records: tuple[Any, ...]) -> None:
+        """Raise `Malformed` if records at the same place of several sources do not belong together."""
+
     def members(self) -> tuple[Source, ...]:
         """The sources that are cut at the same units; only itself where there is one."""
         return (self,)
@@ -102,6 +122,12 @@ class Source(ABC):
         raise DescriptionError(
             f"this does not describe a source of units (kinds: {', '.join(sorted(Source._kinds))}): {desc!r:.200}"
         )
+
+    def __str__(self) -> str:
+        paths = self.paths()
+        if not paths:
+            return f"a {self.kind}"
+        return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
     def __eq__(self, other: object) -> bool:
         if self is other:

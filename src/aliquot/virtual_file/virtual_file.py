@@ -158,8 +158,14 @@ class VirtualFile:
         members = self.members
         if len(paths) != len(members):
             raise UsageError(f"instantiate() takes {len(members)} path(s) here, and got {len(paths)}")
-        for member, path in zip(members, paths, strict=True):
-            member._instantiate(os.fspath(path))
+        # A link is followed: what it points to is replaced, not the link.
+        targets = [os.path.realpath(path) for path in paths]
+        if len(set(targets)) < len(targets):
+            raise UsageError(f"instantiate() was given the same path twice: {', '.join(map(str, paths))}")
+        for target in targets:
+            self._check_target(target)
+        for member, target in zip(members, targets, strict=True):
+            member._write_whole_file(target)
 
     def write_to(self, descriptor: int) -> None:
         """Write the units to a file, pipe or socket that is open already."""
@@ -201,7 +207,9 @@ class VirtualFile:
             raise DescriptionError(f"this describes a {type_name!r}, not a {_TYPE_NAME!r}")
         check_version(type_name, version, _VERSION)
         match desc:
-            case {"source": source, "start": int(start), "stop": int() | None as stop} if start >= 0:
+            case {"source": source, "start": int(start), "stop": int() | None as stop} if (
+                0 <= start <= (start if stop is None else stop)
+            ):
                 return cls(Source.any_from_desc(source), start, stop)
         raise DescriptionError(f"this does not describe a virtual file: {desc!r:.300}")
 
@@ -219,14 +227,7 @@ class VirtualFile:
 
     def __repr__(self) -> str:
         stop = self._known_stop()
-        return f"<VirtualFile: units {self._start} to {'the end' if stop is None else stop} of {self._name()}>"
-
-    def _name(self) -> str:
-        try:
-            paths = [found.path for found in self.source.byte_ranges(self._start, self._start)]
-        except UsageError:
-            paths = []
-        return ", ".join(paths) if paths else f"a {self.source.kind}"
+        return f"<VirtualFile: units {self._start} to {'the end' if stop is None else stop} of {self.source}>"
 
     def _known_stop(self) -> int | None:
         if self._stop is None and self.source.complete:
@@ -269,21 +270,27 @@ class VirtualFile:
             yield self.source.records_of(at, stop)
             at = stop
 
-    def _instantiate(self, path: str) -> None:
+    def _check_target(self, path: str) -> None:
         compressed = next((suffix for suffix in COMPRESSION_SUFFIXES if path.endswith(suffix)), None)
         if compressed:
             raise UsageError(f"a slice is written uncompressed: name it without {compressed} ({path})")
-        target = os.path.realpath(path)
-        if os.path.exists(target):
-            self._refuse_to_replace(target)
-        temporary = f"{os.path.dirname(target)}/.{os.path.basename(target)}.{secrets.token_hex(4)}"
+        if not os.path.exists(path):
+            return
+        if not os.path.isfile(path):
+            raise UsageError(f"{path} is not a file that could be replaced: use write_to() for a pipe or a device")
+        if any(os.path.exists(source) and os.path.samefile(path, source) for source in self.source.paths()):
+            raise UsageError(f"{path} is the source itself: a slice cannot be written over what it is taken from")
+
+    def _write_whole_file(self, path: str) -> None:
+        """Write beside the target and move it there at the end."""
+        temporary = f"{os.path.dirname(path)}/.{os.path.basename(path)}.{secrets.token_hex(4)}"
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             try:
                 self.write_to(descriptor)
             finally:
                 os.close(descriptor)
-            os.replace(temporary, target)
+            os.replace(temporary, path)
         except BaseException as error:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
@@ -291,19 +298,9 @@ class VirtualFile:
                 raise DataError(
                     f"cannot be written: {error.strerror}",
                     path=path,
-                    advice="Is the disk full, or not yours to write to?",
+                    advice="Is there room on the disk, and may you write there?",
                 ) from error
             raise
-
-    def _refuse_to_replace(self, path: str) -> None:
-        if not os.path.isfile(path):
-            raise UsageError(f"{path} is not a file that could be replaced: use write_to() for a pipe or a device")
-        try:
-            sources = [found.path for found in self.byte_ranges()]
-        except UsageError:
-            return
-        if any(os.path.exists(source) and os.path.samefile(path, source) for source in sources):
-            raise UsageError(f"{path} is the source itself: a slice cannot be written over what it is taken from")
 
 
 def _pieces(source: Source, start: int, stop: int) -> Iterator[bytes | memoryview]:

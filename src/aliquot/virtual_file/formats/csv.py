@@ -57,7 +57,6 @@ class Csv(Format):
         length = 64 * 1024
         while True:
             data = storage.read_at(0, length)
-            # find, not scan: whether a quote stands in a wrong place is said when the units are counted.
             ends = self.boundaries_for(b"").find(np.frombuffer(data, dtype=np.uint8), 0, 0)
             if len(ends) or len(data) < length:
                 header = data[: int(ends[0])] if len(ends) else data
@@ -95,9 +94,11 @@ class Csv(Format):
 
     def _check_columns(self, header: bytes, path: str) -> None:
         try:
+            self.boundaries_for(header).scan(np.frombuffer(header, dtype=np.uint8), 0, 0)
             columns = self._columns(header)
         except Malformed as fault:
-            raise DataError(f"the header {fault.problem}", path=path, byte=0, advice=fault.advice) from fault
+            byte = fault.byte_within or 0
+            raise DataError(f"the header {fault.problem}", path=path, byte=byte, advice=fault.advice) from fault
         twice = next((name for name in columns if columns.count(name) > 1), None)
         if twice is not None:
             raise DataError(

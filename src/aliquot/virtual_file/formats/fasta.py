@@ -41,12 +41,21 @@ class Fasta(Format):
     def check(self, data: bytes) -> None:
         """A sequence begins with its title."""
         if data[:1] != b">":
-            raise Malformed(f"a FASTA sequence must begin with '>', not with {data[:1]!r}", byte_within=0)
+            raise Malformed(
+                f"a FASTA sequence must begin with '>', not with {data[:1]!r}",
+                byte_within=0,
+                advice="Remove what stands before the first sequence, or say what format it is in",
+            )
 
 
 def _explained(data: bytes, error: Exception) -> Malformed:
     outside = next((at for at, byte in enumerate(data) if byte > 127), None)
     if outside is not None:
         before = data[: outside + 1]
-        return Malformed("has bytes that are not ASCII", unit_within=before.count(b"\n>"), byte_within=outside)
-    return Malformed(f"is not FASTA ({error})")
+        return Malformed(
+            "has bytes that are not ASCII",
+            unit_within=before.count(b"\n>"),
+            byte_within=outside,
+            advice="Remove or replace them, with 'LC_ALL=C sed' for example",
+        )
+    return Malformed(f"is not FASTA ({error})", advice="Is it of another format?")

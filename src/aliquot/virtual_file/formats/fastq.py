@@ -82,6 +82,7 @@ def _explained(data: bytes, error: Exception) -> Malformed:
             "has bytes that are not ASCII",
             unit_within=data.count(b"\n", 0, outside) // 4,
             byte_within=outside,
+            advice="Remove or replace them, with 'LC_ALL=C sed' for example",
         )
     problem = problem.partition(": ")[2] or problem
     return Malformed(f"is not FASTQ ({problem})", unit_within=line // 4, advice=_ONLY_FOUR_LINES)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
+from numpy.lib import format as npy_format
 
 from aliquot.errors import UsageError
 from aliquot.virtual_file.boundaries import EqualSizes
@@ -28,20 +30,37 @@ class FixedRecords(Format):
         if (self.record_bytes is None) == (self.dtype is None):
             raise UsageError("format='fixed' needs either record_bytes=... or dtype=...")
         if self.dtype is not None:
-            try:
-                found = np.dtype(self.dtype)
-            except TypeError as error:
-                raise UsageError(f"{self.dtype!r} is not a numpy dtype: {error}") from None
-            if found.hasobject or not found.itemsize:
-                raise UsageError(f"the dtype {self.dtype!r} has no fixed size in a file")
+            # Any way of saying a dtype is fine; a text of it can be described and compared.
+            object.__setattr__(self, "dtype", _as_text(self.dtype))
+        elif not isinstance(self.record_bytes, int) or self.record_bytes < 1:
+            raise UsageError(f"record_bytes={self.record_bytes!r} is not a number of bytes from 1")
 
     def boundaries_for(self, header: bytes) -> EqualSizes:
         """All units have the same size."""
-        return EqualSizes(np.dtype(self.dtype).itemsize if self.record_bytes is None else self.record_bytes)
+        return EqualSizes(_from_text(self.dtype).itemsize if self.dtype is not None else self.record_bytes or 0)
 
     def parse(self, data: bytes, header: bytes) -> Sequence[Any]:
         """A list of bytes, or one array."""
-        if self.record_bytes is None:
+        if self.dtype is not None:
             # A copy, so that the array can be written to.
-            return np.frombuffer(data, dtype=self.dtype).copy()  # type: ignore[return-value]  # an array is one, but for numpy
-        return [data[at : at + self.record_bytes] for at in range(0, len(data), self.record_bytes)]
+            records: Any = np.frombuffer(data, dtype=_from_text(self.dtype)).copy()
+            return cast(Sequence[Any], records)
+        size = self.record_bytes or 0
+        return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def _as_text(given: Any) -> str:
+    try:
+        dtype = _from_text(given) if isinstance(given, str) else np.dtype(given)
+    except (TypeError, ValueError, SyntaxError) as error:
+        raise UsageError(f"{given!r} is not a numpy dtype: {error}") from None
+    if dtype.hasobject or not dtype.itemsize:
+        raise UsageError(f"the dtype {given!r} has no fixed size in a file")
+    return str(npy_format.dtype_to_descr(dtype))
+
+
+def _from_text(text: str) -> np.dtype[Any]:
+    """'<f8', '<i4,<f4', or the list of fields that numpy writes for a structured dtype."""
+    if text.startswith("["):
+        return np.dtype(npy_format.descr_to_dtype(ast.literal_eval(text)))
+    return np.dtype(text)

@@ -56,7 +56,12 @@ class Npy(Format):
                 advice="Save it with numpy.save(path, numpy.ascontiguousarray(numpy.atleast_1d(array)))",
             )
         if 0 in shape[1:]:
-            raise DataError(f"has rows without elements (shape {shape})", path=storage.path, byte=0)
+            raise DataError(
+                f"has rows without elements (its shape is {shape})",
+                path=storage.path,
+                byte=0,
+                advice="There is nothing in it to work on: is it the right array?",
+            )
         return data[: file.tell()]
 
     def boundaries_for(self, header: bytes) -> EqualSizes:

@@ -43,6 +43,7 @@ class FramedStorage(Storage):
         self._file_offsets = array("q", [0])
         self._content_offsets = array("q", [0])
         self._frontier = (0, 0)
+        self._end_was_checked = False
         self._cache: OrderedDict[int, bytes] = OrderedDict()
         self._cached_bytes = 0
 
@@ -64,8 +65,7 @@ class FramedStorage(Storage):
     @property
     def known_size_bytes(self) -> int | None:
         """Known once the last frame was seen."""
-        file_offset, content_offset = self._frontier
-        return content_offset if file_offset == self.identity.size_bytes else None
+        return self._frontier[1] if self._end_was_checked else None
 
     def read_at(self, offset: int, length: int) -> bytes:
         """Decode the frames that hold the range."""
@@ -89,7 +89,7 @@ class FramedStorage(Storage):
     def saved_state(self) -> bytes:
         """Return the points seen so far, as differences, which compress well."""
         with self._lock:
-            frontier = array("q", self._frontier)
+            frontier = array("q", [*self._frontier, self._end_was_checked])
             points = array("q")
             for offsets in (self._file_offsets, self._content_offsets):
                 points.extend([offsets[0], *(b - a for a, b in pairwise(offsets))])
@@ -101,10 +101,11 @@ class FramedStorage(Storage):
             return
         numbers = array("q")
         numbers.frombytes(zlib.decompress(saved))
-        points = numbers[2:]
+        points = numbers[3:]
         half = len(points) // 2
         with self._lock:
             self._frontier = (numbers[0], numbers[1])
+            self._end_was_checked = bool(numbers[2])
             self._file_offsets = _running_sum(points[:half])
             self._content_offsets = _running_sum(points[half:])
 
@@ -209,6 +210,7 @@ class FramedStorage(Storage):
                     if rest:
                         raise self._damaged(f"the compressed data is cut short at byte {at + len(rest)}", None)
                     self.check_end(descriptor)
+                    self._end_was_checked = True
                     return
                 data = memoryview(bytes(rest) + more)
                 within = 0

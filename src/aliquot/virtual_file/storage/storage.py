@@ -100,7 +100,11 @@ def read_identity(path: str) -> tuple[Identity, bytes]:
     except FileNotFoundError:
         raise DataError("there is no such file", path=path, advice="Check the name, or quote the glob") from None
     except OSError as error:
-        raise DataError(f"cannot be looked at: {error.strerror}", path=path) from error
+        raise DataError(
+            f"cannot be looked at: {error.strerror}",
+            path=path,
+            advice="Check the path, and the permissions of the folders on it",
+        ) from error
     if stat.S_ISDIR(found.st_mode):
         raise DataError(
             "is a directory",
