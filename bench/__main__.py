@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Protocol
+
+from bench import compressed, importing, indexing, random_access, reading, splitting
+from bench.data import Data, make_data
+from bench.measuring import Finding, console, print_findings
+
+
+class _Part(Protocol):
+    def __call__(self, data: Data, repeats: int, *, quick: bool) -> list[Finding]: ...
+
+
+_PARTS: dict[str, _Part] = {
+    "indexing": indexing.run,
+    "splitting": splitting.run,
+    "reading": reading.run,
+    "random_access": random_access.run,
+    "compressed": compressed.run,
+    "importing": importing.run,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure aliquot beside its peers.")
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"only these: {', '.join(_PARTS)}")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the data")
+    parser.add_argument("--repeats", type=int, default=7, metavar="N", help="how often each contender runs (7)")
+    told = parser.parse_args()
+    unknown = [name for name in told.parts if name not in _PARTS]
+    if unknown:
+        parser.error(f"there is no part {unknown[0]!r}: there are {', '.join(_PARTS)}")
+    if told.repeats < 1:
+        parser.error(f"--repeats {told.repeats}: at least 1")
+
+    data = make_data(quick=told.quick)
+    findings = []
+    for name in told.parts or _PARTS:
+        console.rule(name.replace("_", " "))
+        findings += _PARTS[name](data, told.repeats, quick=told.quick)
+    console.rule("summary")
+    title = f"{os.path.getsize(data.plain) / 1e9:.1f} GB of reads, {os.cpu_count()} cores, medians"
+    print_findings(title, findings)
+    if told.quick:
+        console.print(
+            "quick: the bars are meant for the full size; so small a gzip file stays decoded in its reader's memory"
+        )
+    missed = [finding for finding in findings if finding.met is False]
+    with_bar = [finding for finding in findings if finding.met is not None]
+    console.print(f"{len(with_bar) - len(missed)} of {len(with_bar)} bars met")
+
+
+if __name__ == "__main__":
+    main()
