@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from aliquot.job import NOT_RUN, Bundle, Done, Failed, Job, NotRun, Part, Resources
     from aliquot.jobs import FunctionJob
     from aliquot.slices import Slice
-    from aliquot.virtual_file import Format, VirtualFile, register_format, together
-    from aliquot.virtual_file import open_virtual_file as open
+    from aliquot.virtual_file import ByteRange, Format, VirtualFile, open, register_format, together
 
 __version__ = "0.1.0.dev0"
 
@@ -49,7 +48,7 @@ _MODULES = {
     "aliquot.job": ("NOT_RUN", "Bundle", "Done", "Failed", "Job", "NotRun", "Part", "Resources"),
     "aliquot.jobs": ("FunctionJob",),
     "aliquot.slices": ("Slice",),
-    "aliquot.virtual_file": ("Format", "VirtualFile", "register_format", "together"),
+    "aliquot.virtual_file": ("ByteRange", "Format", "VirtualFile", "open", "register_format", "together"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -57,6 +56,7 @@ __all__ = [  # the names are those of the tables above
     "NOT_RUN",
     "AliquotError",
     "Bundle",
+    "ByteRange",
     "DataError",
     "DescriptionError",
     "Done",
@@ -82,15 +82,12 @@ __all__ = [  # the names are those of the tables above
 
 
 def __getattr__(name: str) -> Any:
-    if name == "open":
-        value = importlib.import_module("aliquot.virtual_file").open_virtual_file
-    elif name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-    else:
+    if name not in _HOMES:
         raise AttributeError(f"module 'aliquot' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

@@ -10,8 +10,8 @@ aliquot.open -> opening      what was given: a path, a glob, a list, a range, a 
 
 from aliquot.virtual_file.formats.format import Format
 from aliquot.virtual_file.formats.registry import register_format
-from aliquot.virtual_file.opening import open_virtual_file, together
+from aliquot.virtual_file.opening import open, together
 from aliquot.virtual_file.source import ByteRange, Source
 from aliquot.virtual_file.virtual_file import VirtualFile
 
-__all__ = ["ByteRange", "Format", "Source", "VirtualFile", "open_virtual_file", "register_format", "together"]
+__all__ = ["ByteRange", "Format", "Source", "VirtualFile", "open", "register_format", "together"]

@@ -20,9 +20,11 @@ class _Indexing(threading.Thread):
 
     def run(self) -> None:
         # Whoever needs the units that cannot be found is told by the same error, in its own thread.
-        with contextlib.suppress(AliquotError):
-            self._source.advance(None, self.stop)
-        _running.discard(self)
+        try:
+            with contextlib.suppress(AliquotError):
+                self._source.advance(None, self.stop)
+        finally:
+            _running.discard(self)
 
 
 def index_in_background(source: Source) -> None:

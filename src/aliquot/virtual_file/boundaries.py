@@ -31,6 +31,12 @@ class Boundaries(ABC):
 
     lookbehind_bytes: int = 0
     starts_per_unit: int = 1
+    # What ends a unit: put behind a last unit that lacks it, where the units of another file follow.
+    terminator: bytes = b"\n"
+
+    def identity(self) -> str:
+        """What tells this rule from others: an index that was made by another rule is of no use."""
+        return f"{type(self).__module__}.{type(self).__qualname__} {sorted(vars(self).items())}"
 
     @abstractmethod
     def find(self, window: Block, lead: int, state: int) -> Offsets:
@@ -93,12 +99,12 @@ class After(Boundaries):
     def __init__(self, mark: bytes) -> None:
         if not mark:
             raise UsageError("the mark that ends a unit cannot be empty")
-        self._mark = mark
+        self.terminator = mark
         self.lookbehind_bytes = len(mark) - 1
 
     def find(self, window: Block, lead: int, state: int) -> Offsets:
         """Behind each mark."""
-        return _ends_of(self._mark, window, lead)
+        return _ends_of(self.terminator, window, lead)
 
 
 class LineBeginningWith(Boundaries):
@@ -159,10 +165,16 @@ class QuotedLines(Boundaries):
 class EqualSizes:
     """Every unit has the same number of bytes, so that nothing has to be looked for."""
 
+    terminator = b""
+
     def __init__(self, unit_bytes: int) -> None:
         if unit_bytes < 1:
             raise UsageError(f"a unit of {unit_bytes} bytes is not possible: it has at least 1")
         self.unit_bytes = unit_bytes
+
+    def identity(self) -> str:
+        """What tells this rule from others."""
+        return f"{self.unit_bytes} bytes"
 
 
 def _ends_of(pattern: bytes, window: Block, lead: int) -> Offsets:

@@ -57,6 +57,10 @@ class BlockIndex:
         self._states += next_states
         self._starts_before.frombytes((np.cumsum(counts) + self._starts_before[-1]).tobytes())
 
+    def drop_half_added(self) -> None:
+        """Forget states whose counts another thread had not added yet when this process was forked."""
+        del self._states[len(self._starts_before) :]
+
     def locate(self, start: int) -> tuple[int, int, int]:
         """Find a start, counted from 1: its block, its place among that block's starts, that block's first state."""
         block = bisect_left(self._starts_before, start) - 1

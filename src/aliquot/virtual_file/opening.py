@@ -12,14 +12,14 @@ from aliquot.virtual_file.formats.registry import format_by_content, format_by_s
 from aliquot.virtual_file.sequences import ItemsSource, RangeSource
 from aliquot.virtual_file.several import FilesInOrder, FilesTogether
 from aliquot.virtual_file.source import Source
-from aliquot.virtual_file.storage import COMPRESSION_SUFFIXES, Storage, open_storage
+from aliquot.virtual_file.storage import Storage, compression_by_name, open_storage
 from aliquot.virtual_file.virtual_file import VirtualFile
 
 Path = str | os.PathLike[str]
 _HEAD_BYTES = 64 * 1024
 
 
-def open_virtual_file(
+def open(
     what: Path | Sequence[Any],
     format: str | Format | None = None,
     *,
@@ -35,6 +35,8 @@ def open_virtual_file(
     Nothing is read but the first bytes: counting begins when somebody asks.
     """
     if isinstance(what, str | os.PathLike):
+        if format == "items":
+            raise UsageError("format='items' is for a list of strings; a single path has a format")
         return VirtualFile(_open_path(os.fspath(what), format, compression, options))
     if format == "items" or not _are_paths(what):
         if format not in (None, "items") or compression or options:
@@ -50,9 +52,11 @@ def together(*files: VirtualFile | Path, same_names: bool = True) -> VirtualFile
     A record is a tuple of their records. They must have as many units each, and, where their format has names for units
     (FASTQ), the same names, unless ``same_names`` is False.
     """
-    views = [file if isinstance(file, VirtualFile) else open_virtual_file(file) for file in files]
+    if len(files) == 1 and isinstance(files[0], list | tuple):
+        raise UsageError("together() takes the files one by one: together(*files)")
+    views = [file if isinstance(file, VirtualFile) else open(file) for file in files]
     for view in views:
-        if view.start or view.count(wait=False) != view.source.known_units:
+        if not view.is_whole():
             raise UsageError(f"together() takes whole sources, to be divided afterwards, not {view!r}")
     return VirtualFile(FilesTogether([view.source for view in views], same_names))
 
@@ -67,6 +71,8 @@ def _open_path(path: str, format: str | Format | None, compression: str | None, 
 
 
 def _open_file(path: str, format: str | Format | None, compression: str | None, options: dict[str, Any]) -> FileSource:
+    if not path:
+        raise UsageError("an empty path names no file")
     storage = open_storage(os.path.abspath(path), compression)
     if isinstance(format, Format):
         if options:
@@ -77,10 +83,7 @@ def _open_file(path: str, format: str | Format | None, compression: str | None, 
 
 def _detect_format(storage: Storage) -> str:
     """By name, and where the name says nothing by the first bytes."""
-    name = os.path.basename(storage.path)
-    for suffix in COMPRESSION_SUFFIXES:
-        name = name.removesuffix(suffix)
-    named = format_by_suffix(name)
+    named = format_by_suffix(compression_by_name(storage.path)[0])
     if named is not None:
         return named
     head = storage.read_at(0, _HEAD_BYTES)
@@ -103,7 +106,7 @@ def _open_sequence(what: object) -> Source:
     if is_sequence and not isinstance(what, dict | bytes | bytearray | memoryview):
         return ItemsSource(cast(Sequence[Any], what))
     raise UsageError(
-        f"cannot open a {type(what).__name__}: give a path, a glob, a list of paths, a range or a sequence"
+        f"a {type(what).__name__!r} cannot be opened: give a path, a glob, a list of paths, a range or a sequence"
     )
 
 

@@ -32,13 +32,21 @@ def named_pipes(contents: list[Pieces]) -> Iterator[list[str]]:
             os.mkfifo(path, 0o600)
             feeders.append(_Feeder(path, pieces))
         yield [feeder.path for feeder in feeders]
+    except BaseException as error:
+        for fault in _stop_all(feeders):
+            error.add_note(f"the pipe could not be fed to its end: {fault}")
+        raise
+    else:
+        for fault in _stop_all(feeders):
+            raise fault
     finally:
-        for feeder in feeders:
-            feeder.stop()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _stop_all(feeders: list[_Feeder]) -> list[Exception]:
     for feeder in feeders:
-        if feeder.error is not None:
-            raise feeder.error
+        feeder.stop()
+    return [feeder.error for feeder in feeders if feeder.error is not None]
 
 
 class _Feeder:
@@ -91,7 +99,7 @@ class _Feeder:
             if ready.get(descriptor, 0) & select.POLLERR:
                 raise BrokenPipeError
             if self._abandoned:
-                return
+                raise BrokenPipeError
             if self._stop_read in ready:
                 raise UsageError(
                     "a pipe was left while a program was still reading it, which so saw only a part: "

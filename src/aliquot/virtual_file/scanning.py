@@ -16,6 +16,7 @@ import numpy as np
 
 from aliquot.errors import DataError, Malformed
 from aliquot.virtual_file.boundaries import BLOCK_BYTES, Block, Boundaries
+from aliquot.virtual_file.forking import renew_locks_after_fork
 from aliquot.virtual_file.index import BlockIndex
 from aliquot.virtual_file.index_cache import IndexCache, IndexRecord
 from aliquot.virtual_file.storage import Storage
@@ -64,6 +65,8 @@ class EqualUnits(Units):
         self._content_start = content_start
         self._unit_bytes = unit_bytes
         self._cache = cache
+        # How much of a compressed file was read to learn its size.
+        self._seen_bytes = 0
         if not self.complete:
             record = cache.load(storage.identity)
             if record is not None:
@@ -73,7 +76,8 @@ class EqualUnits(Units):
     def known(self) -> int:
         """All of them, or as many as were looked at where the file is compressed."""
         size = self._storage.known_size_bytes
-        return 0 if size is None else (size - self._content_start) // self._unit_bytes
+        seen = self._seen_bytes if size is None else size
+        return max(0, seen - self._content_start) // self._unit_bytes
 
     @property
     def complete(self) -> bool:
@@ -83,8 +87,9 @@ class EqualUnits(Units):
     def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
         """Only a compressed file has to be read to learn its size."""
         if not self.complete:
-            for _ in self._storage.pieces(0, threads=os.cpu_count() or 1):
-                if stop is not None and stop.is_set():
+            for piece in self._storage.pieces(self._seen_bytes, threads=os.cpu_count() or 1):
+                self._seen_bytes += len(piece)
+                if (units is not None and self.known >= units) or (stop is not None and stop.is_set()):
                     return
             self._cache.save(
                 IndexRecord(
@@ -132,10 +137,9 @@ class ScannedUnits(Units):
         self._boundaries = boundaries
         self._check = check
         self._cache = cache
-        # One thread scans at a time; the others wait until what they need is known.
-        self._progress = threading.Condition()
-        self._scanning = False
         self._index = BlockIndex()
+        self.renew_locks()
+        renew_locks_after_fork(self)
         # How many units there are, once the end was seen and found in order.
         self._total: int | None = None
         self._next_check = 0
@@ -143,6 +147,12 @@ class ScannedUnits(Units):
         # What is wrong with the end of the file, once it was seen: all later calls say the same.
         self._fault: DataError | None = None
         self._restore()
+
+    def renew_locks(self) -> None:
+        """One thread scans at a time; the others wait until what they need is known. In a new process none does."""
+        self._progress = threading.Condition()
+        self._scanning = False
+        self._index.drop_half_added()
 
     @property
     def known(self) -> int:
@@ -251,6 +261,7 @@ class ScannedUnits(Units):
             if enough is not None and self._index.start_count >= enough and self._index.block_count >= fewest_blocks:
                 return
             if stop is not None and stop.is_set():
+                self._save_unfinished()
                 return
             if time.monotonic() - last_saved > _SECONDS_BETWEEN_SAVES:
                 self._save_unfinished()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -62,13 +63,17 @@ class RangeSource(Source):
 
 
 class ItemsSource(Source):
-    """The items of a sequence, of which this process may hold only those from ``first`` on."""
+    """The items of a sequence, of which this process may hold only some, from ``first`` on.
+
+    ``sequence_id`` tells parts of one sequence, which can be joined again, from those of another.
+    """
 
     kind = "items"
 
-    def __init__(self, items: Sequence[Any], first: int = 0) -> None:
+    def __init__(self, items: Sequence[Any], first: int = 0, sequence_id: str | None = None) -> None:
         self._items = items
         self._first = first
+        self._sequence_id = sequence_id or secrets.token_hex(8)
 
     @property
     def known_units(self) -> int:
@@ -106,7 +111,7 @@ class ItemsSource(Source):
         """Put two windows of a sequence together again where they touch."""
         if self is other:
             return self
-        if not isinstance(other, ItemsSource):
+        if not isinstance(other, ItemsSource) or self._sequence_id != other._sequence_id:
             return None
         first, second = sorted((self, other), key=lambda source: source._first)
         overlap = first.known_units - second._first
@@ -114,15 +119,17 @@ class ItemsSource(Source):
             return None
         if overlap >= len(second._items):
             return first
-        return ItemsSource(concatenate([first._items, second._items[overlap:]]), first._first)
+        items = concatenate([first._items, second._items[overlap:]])
+        return ItemsSource(items, first._first, self._sequence_id)
 
     def to_desc(self, start: int, stop: int | None) -> Description:
         """Only the items that are asked for travel."""
         end = self.known_units if stop is None else stop
         begin = max(start, self._first)
-        return {"kind": self.kind, "first": begin, "items": encode_value(self.records_of(begin, end))}
+        items = encode_value(self.records_of(begin, end))
+        return {"kind": self.kind, "sequence": self._sequence_id, "first": begin, "items": items}
 
     @classmethod
     def from_desc(cls, desc: Description) -> Self:
         """Rebuild the window."""
-        return cls(decode_value(desc["items"]), desc["first"])
+        return cls(decode_value(desc["items"]), desc["first"], desc["sequence"])

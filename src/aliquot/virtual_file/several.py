@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-from aliquot.errors import DataError, Malformed, UsageError
+from aliquot.errors import DataError, Malformed, MissingExtraError, UsageError
 from aliquot.job import Description
 from aliquot.virtual_file.file_source import FileSource
 from aliquot.virtual_file.source import ByteRange, Source, concatenate
 
 
 class FilesInOrder(Source):
-    """The units of one file after those of another. A file is counted only when its units are wanted."""
+    """The units of one file after those of another. A file is counted only when its units are wanted.
+
+    ``first`` is how many units come before these files, where only some of a longer list are here.
+    """
 
     kind = "files"
 
-    def __init__(self, files: Sequence[FileSource]) -> None:
+    def __init__(self, files: Sequence[FileSource], first: int = 0) -> None:
         if not files:
             raise UsageError("no files to read one after the other")
         self._files = tuple(files)
+        self._first = first
         # Where the first files end among all units: those up to the first that is not complete.
         self._complete_ends: list[int] = []
-        first = self._files[0]
+        model = self._files[0]
         for file in self._files[1:]:
-            if file.format != first.format:
+            if file.format != model.format:
                 raise UsageError(
-                    f"{first.storage.path} is {first.format.name} and {file.storage.path} is {file.format.name}: "
+                    f"{model} is {model.format.name} and {file} is {file.format.name}: "
                     "files that are one stream of units have one format"
                 )
-            if file.header(0) != first.header(0):
+            if file.header(0) != model.header(0):
                 raise DataError(
-                    f"the header differs from that of {first.storage.path}",
+                    f"the header differs from that of {model}",
                     path=file.storage.path,
                     byte=0,
                     advice="Files that are one stream of units need the same header; open them one by one",
@@ -51,7 +56,7 @@ class FilesInOrder(Source):
 
     def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
         """Count file after file, as far as needed."""
-        before = 0
+        before = self._first
         for file in self._files:
             if units is not None and before >= units:
                 return
@@ -70,9 +75,26 @@ class FilesInOrder(Source):
         parts = [file.records_of(begin, end) for file, begin, end in self._parts(start, stop)]
         return concatenate(parts or [self._files[0].records_of(0, 0)])
 
+    def batches(self, start: int, stop: int, units: int) -> Iterator[Sequence[Any]]:
+        """As each file gives them, but for batches that cross files."""
+        at = start
+        while at < stop:
+            file, begin, end = self._parts(at, stop)[0]
+            whole = (end - begin) // units * units
+            if whole:
+                yield from file.batches(begin, begin + whole, units)
+                at += whole
+            else:
+                yield self.records_of(at, min(at + units, stop))
+                at += units
+
     def typical_batch_units(self) -> int:
-        """As in the first file."""
-        return self._files[0].typical_batch_units()
+        """As in the first file that has units."""
+        for file in self._files:
+            file.advance(1)
+            if file.known_units:
+                return file.typical_batch_units()
+        return 1
 
     def header(self, units: int) -> bytes:
         """All files have the same."""
@@ -84,7 +106,7 @@ class FilesInOrder(Source):
         for number, (file, begin, end) in enumerate(parts):
             yield from file.body_pieces(begin, end)
             if number + 1 < len(parts) and file.ends_without_terminator(end):
-                yield file.format.terminator
+                yield file.terminator
 
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """One range for each file that is touched."""
@@ -98,21 +120,42 @@ class FilesInOrder(Source):
         """As their format says."""
         self._files[0].check_same(records)
 
+    def covering(self, other: Source) -> Source | None:
+        """Put two parts of a list of files together again where they touch."""
+        if self is other or self == other:
+            return self
+        if not isinstance(other, FilesInOrder):
+            return None
+        earlier, later = sorted((self, other), key=lambda source: source._first)
+        earlier.advance(None)
+        begins = [earlier._first, *earlier._ends()]
+        for number, begin in enumerate(begins):
+            shared = min(len(earlier._files) - number, len(later._files))
+            if begin == later._first and earlier._files[number : number + shared] == later._files[:shared]:
+                return FilesInOrder(earlier._files + later._files[shared:], earlier._first)
+        return None
+
     def to_desc(self, start: int, stop: int | None) -> Description:
-        """Describe each file."""
-        return {"kind": self.kind, "files": [file.to_desc(0, None) for file in self._files]}
+        """Describe the files that hold these units, and how many units come before them."""
+        self.advance(max(start + 1, stop or 0))
+        ends = self._ends()
+        number = min(bisect_right(ends, start), len(self._files) - 1)
+        last = len(self._files) - 1 if stop is None else max(number, bisect_left(ends, stop))
+        before = ends[number - 1] if number else self._first
+        described = [file.to_desc(0, None) for file in self._files[number : last + 1]]
+        return {"kind": self.kind, "first": before, "files": described}
 
     @classmethod
     def from_desc(cls, desc: Description) -> Self:
-        """Open each file again."""
-        return cls([FileSource.from_desc(file) for file in desc["files"]])
+        """Open the files again."""
+        return cls([FileSource.from_desc(file) for file in desc["files"]], desc["first"])
 
     def _ends(self) -> list[int]:
         """Where the files end among all units, up to and with the first that is not complete."""
         ends = self._complete_ends
         while len(ends) < len(self._files):
             file = self._files[len(ends)]
-            longer = [*ends, (ends[-1] if ends else 0) + file.known_units]
+            longer = [*ends, (ends[-1] if ends else self._first) + file.known_units]
             if not file.complete:
                 return longer
             self._complete_ends = ends = longer
@@ -125,12 +168,18 @@ class FilesInOrder(Source):
         parts = []
         number = bisect_right(ends, start)
         while start < stop and number < len(ends):
-            before = ends[number - 1] if number else 0
+            before = ends[number - 1] if number else self._first
             end = min(stop, ends[number])
             if start < end:
                 parts.append((self._files[number], start - before, end - before))
                 start = end
             number += 1
+        if start < stop:
+            raise DataError(
+                f"have {self.known_units} units, and unit {stop - 1} was asked for",
+                path=str(self),
+                advice="Was the view described by hand, or for other files?",
+            )
         return parts
 
 
@@ -166,6 +215,8 @@ class FilesTogether(Source):
         fewest = min(ended, key=lambda source: source.known_units)
         for source in self._sources:
             source.advance(fewest.known_units + 1, stop)
+        # One that was not complete before may turn out to be even shorter.
+        fewest = min((source for source in self._sources if source.complete), key=lambda source: source.known_units)
         longest = max(self._sources, key=lambda source: source.known_units)
         if longest.known_units > fewest.known_units:
             raise DataError(
@@ -218,6 +269,25 @@ class FilesTogether(Source):
     def paths(self) -> list[str]:
         """Of every source."""
         return [path for source in self._sources for path in source.paths()]
+
+    def covering(self, other: Source) -> Source | None:
+        """Where each of them covers its counterpart."""
+        if not isinstance(other, FilesTogether) or len(other._sources) != len(self._sources):
+            return None
+        covered = []
+        for mine, theirs in zip(self._sources, other._sources, strict=True):
+            both = mine.covering(theirs)
+            if both is None:
+                return None
+            covered.append(both)
+        same = all(both is mine for both, mine in zip(covered, self._sources, strict=True))
+        return self if same else FilesTogether(covered, self._same_names)
+
+    def check_ends(self, start: int, stop: int) -> None:
+        """The first and the last records belong together."""
+        with contextlib.suppress(MissingExtraError):
+            for unit in {start, stop - 1} if start < stop else ():
+                self.records_of(unit, unit + 1)
 
     def members(self) -> tuple[Source, ...]:
         """The sources that are cut at the same units."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from msgspec import Struct
 
-from aliquot.errors import DescriptionError
+from aliquot.errors import AliquotError, DescriptionError
 from aliquot.job import Description
 from aliquot.virtual_file.storage import write_all
 
@@ -65,6 +65,11 @@ class Source(ABC):
     def records_of(self, start: int, stop: int) -> Sequence[Any]:
         """The records of some units, all at once."""
 
+    def batches(self, start: int, stop: int, units: int) -> Iterator[Sequence[Any]]:
+        """The records of some units, so many at a time."""
+        for at in range(start, stop, units):
+            yield self.records_of(at, min(at + units, stop))
+
     @abstractmethod
     def typical_batch_units(self) -> int:
         """How many units make a batch that is neither too small to be quick nor too large for the caches."""
@@ -93,6 +98,9 @@ class Source(ABC):
     def check_same(self, records: tuple[Any, ...]) -> None:
         """Raise `Malformed` if records at the same place of several sources do not belong together."""
 
+    def check_ends(self, start: int, stop: int) -> None:
+        """Raise if the first or the last of some units shows that they should not be copied."""
+
     def members(self) -> tuple[Source, ...]:
         """The sources that are cut at the same units; only itself where there is one."""
         return (self,)
@@ -117,7 +125,9 @@ class Source(ABC):
             case {"kind": str(kind)} if kind in Source._kinds:
                 try:
                     return Source._kinds[kind].from_desc(desc)
-                except (KeyError, TypeError) as error:
+                except (KeyError, TypeError, ValueError) as error:
+                    if isinstance(error, AliquotError):
+                        raise
                     raise DescriptionError(f"the description of a source is malformed: {desc!r:.300}") from error
         raise DescriptionError(
             f"this does not describe a source of units (kinds: {', '.join(sorted(Source._kinds))}): {desc!r:.200}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -10,11 +11,11 @@ from typing import Any, overload
 from aliquot.errors import DataError, DescriptionError, UsageError
 from aliquot.job import Description
 from aliquot.job.description import check_envelope, check_version
-from aliquot.slices import check_split_arguments
+from aliquot.slices import Slice
 from aliquot.virtual_file.background import index_in_background
 from aliquot.virtual_file.piping import named_pipes
 from aliquot.virtual_file.source import ByteRange, Source
-from aliquot.virtual_file.storage import COMPRESSION_SUFFIXES, write_all
+from aliquot.virtual_file.storage import compression_by_name, write_all
 
 _TYPE_NAME = "aliquot.virtual_file"
 _VERSION = 1
@@ -59,6 +60,10 @@ class VirtualFile:
         known = self.source.known_units if self._stop is None else self._stop
         return max(0, known - self._start)
 
+    def is_whole(self) -> bool:
+        """Whether this is a view of all units of its source."""
+        return self._start == 0 and (self._stop is None or self._stop == len(VirtualFile(self.source)))
+
     def index(self, *, wait: bool = True) -> None:
         """Look through the whole source now; with ``wait=False``, in a thread while you go on."""
         if wait:
@@ -68,34 +73,28 @@ class VirtualFile:
 
     # Dividing
 
-    def split(self, count: int, size: int) -> list[VirtualFile]:
+    def split(self, count: int, size: int | None = None) -> list[VirtualFile]:
         """At most ``count`` views of ``size`` units, then one with what remains; never an empty one. Reads nothing.
 
-        Only where the end of the source is not known yet, it is looked for, as far as needed.
+        Without ``size``, ``count`` views that are as equal as possible. Only where the end of the source is not known
+        yet, it is looked for, as far as needed.
         """
-        check_split_arguments(count, size)
         source, start = self.source, self._start
-        wanted_end = start + count * size
-        stop = self._end_if_within(wanted_end)
-        equal_end = wanted_end if stop is None else min(wanted_end, stop)
-        parts = [VirtualFile(source, at, at + size) for at in range(start, equal_end, size)]
-        if parts and equal_end < parts[-1]._start + size:
-            parts[-1] = VirtualFile(source, parts[-1]._start, equal_end)
-        if stop is None or equal_end < stop:
-            parts.append(VirtualFile(source, equal_end, self._stop))
-        return parts
+        stop = self.stop if size is None else self._end_if_within(start + count * size)
+        if stop is not None:
+            return [VirtualFile(source, part.start, part.stop) for part in Slice(start, stop).split(count, size)]
+        assert size is not None
+        equal = [VirtualFile(source, at, at + size) for at in range(start, start + count * size, size)]
+        return [*equal, VirtualFile(source, start + count * size)]
 
     def join(self, other: VirtualFile) -> list[VirtualFile]:
         """One view if the two touch, else both in order."""
-        first, second = (self, other) if self._start <= other._start else (other, self)
+        first, second = sorted((self, other), key=lambda view: view._start)
         source = first.source.covering(second.source)
         if source is None:
-            return [self, other]
-        if first.stop > second._start:
-            raise UsageError(f"{first!r} and {second!r} overlap and cannot be joined")
-        if first.stop == second._start:
-            return [VirtualFile(source, first._start, second._stop)]
-        return [first, second]
+            return [first, second]
+        joined = Slice(first._start, first.stop).join(Slice(second._start, second.stop))
+        return [VirtualFile(source, part.start, part.stop) for part in joined] if len(joined) == 1 else [first, second]
 
     @overload
     def __getitem__(self, where: int) -> Any: ...
@@ -105,6 +104,10 @@ class VirtualFile:
         """``vf[a:b]`` is a view of some units, ``vf[n]`` the record of one."""
         if isinstance(where, slice):
             return self._view(where)
+        try:
+            where = operator.index(where)
+        except TypeError:
+            raise UsageError(f"units are numbered: vf[{where!r}] is not possible") from None
         unit = where + len(self) if where < 0 else where
         self._end_if_within(self._start + unit)
         if not 0 <= unit < self.count(wait=False):
@@ -124,11 +127,15 @@ class VirtualFile:
     def batches(self, units: int | None = None) -> Iterator[Sequence[Any]]:
         """Parsed units, some at a time: lists, or arrays where the format has them.
 
-        Without ``units``, as many as come in about a quarter of a MiB.
+        Without ``units``, as many as are quick: those in about an eighth of a MiB.
         """
         if units is not None and units < 1:
             raise UsageError(f"batches of {units} units are not possible: at least 1")
         return self._batches(units)
+
+    def batch(self) -> Sequence[Any]:
+        """All units, parsed, at once: they must fit into memory."""
+        return self.source.records_of(self._start, self.stop)
 
     def read(self) -> bytes:
         """All units as bytes, with the header where the format has one: what `instantiate` writes to a file."""
@@ -149,7 +156,10 @@ class VirtualFile:
     @property
     def members(self) -> tuple[VirtualFile, ...]:
         """The same units of each of the sources that were opened `together`; only itself where there is one."""
-        return tuple(VirtualFile(member, self._start, self._stop) for member in self.source.members())
+        members = self.source.members()
+        # Each by itself would go on to its own end; together they agree on one.
+        stop = self.stop if len(members) > 1 else self._stop
+        return tuple(VirtualFile(member, self._start, stop) for member in members)
 
     # Realising
 
@@ -164,8 +174,8 @@ class VirtualFile:
             raise UsageError(f"instantiate() was given the same path twice: {', '.join(map(str, paths))}")
         for target in targets:
             self._check_target(target)
-        for member, target in zip(members, targets, strict=True):
-            member._write_whole_file(target)
+        self.source.check_ends(self._start, self.stop)
+        _write_whole_files(members, targets)
 
     def write_to(self, descriptor: int) -> None:
         """Write the units to a file, pipe or socket that is open already."""
@@ -184,6 +194,7 @@ class VirtualFile:
     def pipes(self) -> Iterator[list[str]]:
         """As `pipe`, one path for each of the `members`."""
         stop = self.stop
+        self.source.check_ends(self._start, stop)
         with named_pipes([partial(_pieces, member, self._start, stop) for member in self.source.members()]) as paths:
             yield paths
 
@@ -210,7 +221,12 @@ class VirtualFile:
             case {"source": source, "start": int(start), "stop": int() | None as stop} if (
                 0 <= start <= (start if stop is None else stop)
             ):
-                return cls(Source.any_from_desc(source), start, stop)
+                described = Source.any_from_desc(source)
+                if stop is not None and described.complete and stop > described.known_units:
+                    raise DescriptionError(
+                        f"there is no unit {stop - 1} in {described}: it has {described.known_units}"
+                    )
+                return cls(described, start, stop)
         raise DescriptionError(f"this does not describe a virtual file: {desc!r:.300}")
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -264,43 +280,52 @@ class VirtualFile:
         at = self._start
         while True:
             end = self._end_if_within(at + size)
-            stop = at + size if end is None else min(at + size, end)
-            if at >= stop:
+            if end is None:
+                # As many whole batches as are known; there is at least one.
+                end = at + (self.source.known_units - at) // size * size
+            if at >= end:
                 return
-            yield self.source.records_of(at, stop)
-            at = stop
+            yield from self.source.batches(at, end, size)
+            at = end
 
     def _check_target(self, path: str) -> None:
-        compressed = next((suffix for suffix in COMPRESSION_SUFFIXES if path.endswith(suffix)), None)
+        _, compressed = compression_by_name(path)
         if compressed:
             raise UsageError(f"a slice is written uncompressed: name it without {compressed} ({path})")
         if not os.path.exists(path):
             return
+        if os.path.isdir(path):
+            raise UsageError(f"{path} is a directory: name a file in it")
         if not os.path.isfile(path):
             raise UsageError(f"{path} is not a file that could be replaced: use write_to() for a pipe or a device")
         if any(os.path.exists(source) and os.path.samefile(path, source) for source in self.source.paths()):
             raise UsageError(f"{path} is the source itself: a slice cannot be written over what it is taken from")
 
-    def _write_whole_file(self, path: str) -> None:
-        """Write beside the target and move it there at the end."""
-        temporary = f"{os.path.dirname(path)}/.{os.path.basename(path)}.{secrets.token_hex(4)}"
-        try:
+
+def _write_whole_files(views: Sequence[VirtualFile], paths: Sequence[str]) -> None:
+    """Write beside the targets, and move all of them there when all are written."""
+    temporaries: list[str] = []
+    path = ""
+    try:
+        for view, path in zip(views, paths, strict=True):
+            temporary = f"{os.path.dirname(path)}/.{os.path.basename(path)}.{secrets.token_hex(4)}"
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            temporaries.append(temporary)
             try:
-                self.write_to(descriptor)
+                view.write_to(descriptor)
             finally:
                 os.close(descriptor)
+        for temporary, path in zip(temporaries, paths, strict=True):
             os.replace(temporary, path)
-        except BaseException as error:
+    except BaseException as error:
+        for temporary in temporaries:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
-            if isinstance(error, OSError):
-                raise DataError(
-                    f"cannot be written: {error.strerror}",
-                    path=path,
-                    advice="Is there room on the disk, and may you write there?",
-                ) from error
-            raise
+        if isinstance(error, OSError):
+            is_missing = isinstance(error, FileNotFoundError)
+            advice = "Make its folder first" if is_missing else "Is there room on the disk, and may you write there?"
+            raise DataError(f"cannot be written: {error.strerror}", path=path, advice=advice) from error
+        raise
 
 
 def _pieces(source: Source, start: int, stop: int) -> Iterator[bytes | memoryview]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from aliquot.virtual_file.storage import Storage
 
 _LARGEST_HEADER_BYTES = 16 * 1024 * 1024
+# Spreadsheets begin a file with it; it is kept with the header and is no part of the first field.
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +41,11 @@ class Csv(Format):
     def __post_init__(self) -> None:
         check_encoding(self.encoding)
         for what, character in (("delimiter", self.delimiter), ("quote", self.quote)):
-            if character is not None and (len(character) != 1 or not character.isascii() or character in "\r\n"):
+            one_character = isinstance(character, str) and len(character) == 1
+            if character is not None and not (one_character and character.isascii() and character not in "\r\n"):
                 raise UsageError(f"the {what} of a CSV file is one ASCII character, not {character!r}")
+        if not isinstance(self.header, bool):
+            raise UsageError(f"header is True or False, not {self.header!r}")
         if self.delimiter == self.quote:
             raise UsageError(f"the delimiter and the quote of a CSV file cannot both be {self.quote!r}")
 
@@ -53,7 +58,8 @@ class Csv(Format):
     def read_header(self, storage: Storage) -> bytes:
         """The first row."""
         if not self.header:
-            return b""
+            mark = storage.read_at(0, len(_BYTE_ORDER_MARK))
+            return mark if mark == _BYTE_ORDER_MARK else b""
         length = 64 * 1024
         while True:
             data = storage.read_at(0, length)
@@ -73,7 +79,7 @@ class Csv(Format):
 
     def header_for(self, header: bytes, units: int) -> bytes:
         """The header, ended where the file ended without a newline."""
-        return header if not header or header.endswith(b"\n") else header + b"\n"
+        return header if not self.header or not header or header.endswith(b"\n") else header + b"\n"
 
     def parse(self, data: bytes, header: bytes) -> Sequence[dict[str, str] | list[str]]:
         """One dict, or one list, for each row."""
@@ -88,13 +94,13 @@ class Csv(Format):
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def _columns(self, header: bytes) -> list[str]:
-        # Spreadsheets begin a file with a byte order mark.
-        rows = self._rows(header.removeprefix(b"\xef\xbb\xbf"))
+        rows = self._rows(header.removeprefix(_BYTE_ORDER_MARK))
         return rows[0] if rows else []
 
     def _check_columns(self, header: bytes, path: str) -> None:
         try:
-            self.boundaries_for(header).scan(np.frombuffer(header, dtype=np.uint8), 0, 0)
+            row = header.removeprefix(_BYTE_ORDER_MARK)
+            self.boundaries_for(header).scan(np.frombuffer(row, dtype=np.uint8), 0, 0)
             columns = self._columns(header)
         except Malformed as fault:
             byte = fault.byte_within or 0

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from aliquot.errors import Malformed, MissingExtraError
+from aliquot.errors import Malformed
 from aliquot.virtual_file.boundaries import LineBeginningWith
+from aliquot.virtual_file.formats.fastq import import_dnaio
 from aliquot.virtual_file.formats.format import Format
 
 
@@ -23,15 +24,10 @@ class Fasta(Format):
 
     def parse(self, data: bytes, header: bytes) -> Sequence[Any]:
         """One record for each sequence."""
+        dnaio = import_dnaio("FASTA")
         try:
-            from dnaio import FastaReader
-            from dnaio.exceptions import FastaFormatError
-        except ImportError:
-            raise MissingExtraError("Reading FASTA records", "bio") from None
-        try:
-            with FastaReader(io.BytesIO(data)) as reader:
-                return list(reader)
-        except (FastaFormatError, UnicodeDecodeError, ValueError) as error:
+            return list(dnaio.FastaReader(io.BytesIO(data)))
+        except (dnaio.FileFormatError, UnicodeDecodeError, ValueError) as error:
             raise _explained(data, error) from error
 
     def looks_like(self, head: bytes) -> bool:

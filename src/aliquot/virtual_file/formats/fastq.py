@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,6 +9,7 @@ from aliquot.errors import Malformed, MissingExtraError
 from aliquot.virtual_file.boundaries import EveryLines
 from aliquot.virtual_file.formats.format import Format
 
+_BUFFER_BYTES = 128 * 1024
 _ONLY_FOUR_LINES = (
     "A FASTQ record must be four lines; one whose sequence is wrapped over several lines is unwrapped by 'seqtk seq'"
 )
@@ -24,16 +25,15 @@ class Fastq(Format):
 
     def parse(self, data: bytes, header: bytes) -> Sequence[Any]:
         """One record for each read."""
+        dnaio = import_dnaio("FASTQ")
         try:
-            from dnaio import FastqReader
-            from dnaio.exceptions import FastqFormatError
-        except ImportError:
-            raise MissingExtraError("Reading FASTQ records", "bio") from None
-        try:
-            with FastqReader(io.BytesIO(data), buffer_size=min(len(data) + 1, 128 * 1024)) as reader:
-                return list(reader)
-        except FastqFormatError as error:
+            return list(dnaio.FastqReader(io.BytesIO(data), buffer_size=min(len(data) + 1, _BUFFER_BYTES)))
+        except dnaio.FileFormatError as error:
             raise _explained(data, error) from error
+
+    def stream(self, file: io.RawIOBase) -> Iterator[Any]:
+        """As dnaio reads a file."""
+        return iter(import_dnaio("FASTQ").FastqReader(file, buffer_size=_BUFFER_BYTES))
 
     def looks_like(self, head: bytes) -> bool:
         """Whether the first and third line begin as in FASTQ."""
@@ -69,6 +69,15 @@ class Fastq(Format):
                     advice="Are the files of one run, and in the same order? Files that are only read together, "
                     "and are not mates, can be opened with same_names=False",
                 )
+
+
+def import_dnaio(format_name: str) -> Any:
+    """The library that parses reads and sequences, or which extra brings it."""
+    try:
+        import dnaio
+    except ImportError:
+        raise MissingExtraError(f"Reading {format_name} records", "bio") from None
+    return dnaio
 
 
 def _explained(data: bytes, error: Exception) -> Malformed:

@@ -21,10 +21,9 @@ class FixedRecords(Format):
     """
 
     name: ClassVar[str] = "fixed"
-    terminator: ClassVar[bytes] = b""
 
     record_bytes: int | None = None
-    dtype: str | None = None
+    dtype: Any = None
 
     def __post_init__(self) -> None:
         if (self.record_bytes is None) == (self.dtype is None):
@@ -56,6 +55,8 @@ def _as_text(given: Any) -> str:
         raise UsageError(f"{given!r} is not a numpy dtype: {error}") from None
     if dtype.hasobject or not dtype.itemsize:
         raise UsageError(f"the dtype {given!r} has no fixed size in a file")
+    if dtype.subdtype is not None:
+        raise UsageError(f"the dtype {given!r} is an array itself: give its base, and reshape the batches")
     return str(npy_format.dtype_to_descr(dtype))
 
 

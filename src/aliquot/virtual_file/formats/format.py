@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aliquot.virtual_file.boundaries import Boundaries, EqualSizes
@@ -22,12 +23,17 @@ class Format(ABC):
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]] = ()
     boundaries: ClassVar[Boundaries | EqualSizes]
-    # What ends a unit: put behind a last unit that lacks it, where another file follows.
-    terminator: ClassVar[bytes] = b"\n"
 
     @abstractmethod
     def parse(self, data: bytes, header: bytes) -> Sequence[Any]:
         """The records in ``data``, which is some whole units. Raise `Malformed` where one is not as it should be."""
+
+    def stream(self, file: io.RawIOBase) -> Iterator[Any] | None:
+        """The records of a file of whole units, where reading them one after the other is quicker than `parse`.
+
+        Where it raises, the units are parsed to find out why.
+        """
+        return None
 
     def looks_like(self, head: bytes) -> bool:
         """Whether a file that begins with these bytes is of this format, as far as one can tell."""

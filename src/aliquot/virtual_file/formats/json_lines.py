@@ -35,6 +35,12 @@ class JsonLines(Format):
             raise Malformed(problem, unit_within=len(records), advice="Each line must be one JSON value") from error
         return records
 
+    def check(self, data: bytes) -> None:
+        """The first line, if all of it is there, is JSON."""
+        first_line, newline, _ = data.partition(b"\n")
+        if newline:
+            self.parse(first_line + b"\n", b"")
+
     def looks_like(self, head: bytes) -> bool:
         """Whether the first line is a JSON object or array."""
         first_line, newline, _ = head.partition(b"\n")

@@ -37,8 +37,8 @@ def check_encoding(encoding: str) -> None:
     """Refuse an encoding in which a newline is not the byte that is counted."""
     try:
         newline = "\n".encode(encoding)
-    except LookupError:
-        raise UsageError(f"unknown encoding {encoding!r}") from None
+    except (LookupError, TypeError):
+        raise UsageError(f"unknown encoding {encoding!r}: it is a name such as 'utf-8' or 'latin-1'") from None
     if newline != b"\n":
         raise UsageError(f"text in {encoding} cannot be divided at newline bytes: convert it to UTF-8 first")
 

@@ -25,7 +25,6 @@ class Npy(Format):
 
     name: ClassVar[str] = "npy"
     suffixes: ClassVar[tuple[str, ...]] = (".npy",)
-    terminator: ClassVar[bytes] = b""
 
     def read_header(self, storage: Storage) -> bytes:
         """The magic, the version and the shape."""

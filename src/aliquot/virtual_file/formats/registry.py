@@ -9,6 +9,8 @@ import importlib.metadata
 import inspect
 from typing import Any
 
+import msgspec
+
 from aliquot.errors import DescriptionError, UsageError
 from aliquot.job import find_by_import_path, import_path_of
 from aliquot.virtual_file.formats.csv import Csv, Tsv
@@ -100,7 +102,13 @@ def _with_options(format_class: type[Format], options: dict[str, Any]) -> Format
     if unknown:
         offered = f"it has {', '.join(known)}" if known else "it has none"
         raise UsageError(f"the format {format_class.name!r} has no option {unknown[0]!r}: {offered}")
-    return format_class(**options)
+    if not options:
+        return format_class()
+    try:
+        # Not strict, as the command line has only text to say a number or a truth with.
+        return msgspec.convert(options, format_class, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"an option of the format {format_class.name!r} is wrong: {error}") from None
 
 
 def _without_options(format_class: type[Format]) -> Format | None:
@@ -114,7 +122,13 @@ def _without_options(format_class: type[Format]) -> Format | None:
 def _all_formats() -> dict[str, type[Format]]:
     global _entry_points_loaded  # noqa: PLW0603  # once for each process
     if not _entry_points_loaded:
-        _entry_points_loaded = True
         for entry_point in importlib.metadata.entry_points(group="aliquot.formats"):
-            register_format(entry_point.load())
+            try:
+                register_format(entry_point.load())
+            except Exception as error:
+                raise UsageError(
+                    f"the format {entry_point.name!r} of an installed package cannot be loaded "
+                    f"({entry_point.value}: {type(error).__name__}: {error}): mend or uninstall that package"
+                ) from error
+        _entry_points_loaded = True
     return _by_name

@@ -16,10 +16,20 @@ _REFUSED_MAGICS = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip", b"\
 def open_storage(path: str, compression: str | None = None, expected: Identity | None = None) -> Storage:
     """Open a file by what its first bytes say, or as told; refuse it if it is not the one expected."""
     identity, head = read_identity(path)
+    found = _compression_by_content(head)
     if compression is None:
-        compression = _detect_compression(path, head)
+        _check_name(path, head, found)
+        compression = found
     if compression not in _STORAGES:
         raise UsageError(f"unknown compression {compression!r}: choose from {', '.join(sorted(_STORAGES))}")
+    # BGZF is gzip, too.
+    if compression not in ("none", found) and (compression, found) != ("gzip", "bgzf"):
+        raise DataError(
+            f"is not a {compression} file (it begins with {head[:4]!r})",
+            path=path,
+            byte=0,
+            advice="Leave compression out, and its first bytes decide",
+        )
     if expected is not None and identity != expected:
         raise SourceChangedError(
             f"the file is not the one that was described: it had {expected.size_bytes} bytes "
@@ -30,31 +40,38 @@ def open_storage(path: str, compression: str | None = None, expected: Identity |
     return _STORAGES[compression](path, identity)
 
 
-def _detect_compression(path: str, head: bytes) -> str:
-    named = next((kind for suffix, kind in COMPRESSION_SUFFIXES.items() if path.endswith(suffix)), None)
+def compression_by_name(path: str) -> tuple[str, str]:
+    """Split what a file name says about compression off: the rest of the name, and the suffix or nothing."""
+    suffix = next((suffix for suffix in COMPRESSION_SUFFIXES if path.lower().endswith(suffix)), "")
+    return path[: len(path) - len(suffix)], suffix
+
+
+def _compression_by_content(head: bytes) -> str:
     if looks_like_bgzf(head):
-        found = "bgzf"
-    elif head[:2] == b"\x1f\x8b":
-        found = "gzip"
-    elif looks_like_zstd(head):
-        found = "zstd"
-    else:
-        found = "none"
-        for magic, name in _REFUSED_MAGICS.items():
-            if head.startswith(magic):
-                raise DataError(
-                    f"is compressed with {name}, which cannot be read from the middle",
-                    path=path,
-                    byte=0,
-                    advice="Recompress it with bgzip",
-                )
-    if named and found == "none":
+        return "bgzf"
+    if head[:2] == b"\x1f\x8b":
+        return "gzip"
+    return "zstd" if looks_like_zstd(head) else "none"
+
+
+def _check_name(path: str, head: bytes, found: str) -> None:
+    """Refuse a file that is not what its name says, or is of a kind that cannot be read from the middle."""
+    if found != "none":
+        return
+    for magic, name in _REFUSED_MAGICS.items():
+        if head.startswith(magic):
+            raise DataError(
+                f"is compressed with {name}, which cannot be read from the middle",
+                path=path,
+                byte=0,
+                advice="Recompress it with bgzip",
+            )
+    _, suffix = compression_by_name(path)
+    if suffix:
+        what = f"is not one (it begins with {head[:4]!r})" if head else "is empty"
         raise DataError(
-            f"is named like a {named} file but is not one (it begins with {head[:4]!r})"
-            if head
-            else f"is named like a {named} file but is empty",
+            f"is named like a {COMPRESSION_SUFFIXES[suffix]} file but {what}",
             path=path,
             byte=0,
             advice="Rename it, or open it with compression='none'",
         )
-    return found

@@ -20,7 +20,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
-from aliquot.errors import DataError, MissingExtraError
+from aliquot.errors import AliquotError, DataError, MissingExtraError
+from aliquot.virtual_file.forking import renew_locks_after_fork
 from aliquot.virtual_file.storage.storage import Identity, Storage
 
 _POINT_SPACING_BYTES = 1024 * 1024
@@ -28,6 +29,8 @@ _READ_BYTES = 512 * 1024
 _LARGEST_FRAME_BYTES = 64 * 1024 * 1024
 _CACHED_BYTES = 16 * 1024 * 1024
 _BATCH_BYTES = 1024 * 1024
+
+_Batch = list[tuple[int, memoryview]]
 
 # The empty block that ends every complete BGZF file.
 _BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
@@ -38,7 +41,8 @@ class FramedStorage(Storage):
 
     def __init__(self, path: str, identity: Identity) -> None:
         super().__init__(path, identity)
-        self._lock = threading.RLock()
+        self.renew_locks()
+        renew_locks_after_fork(self)
         # Where frames begin, in the file and in the content; the last point is the end of what has been seen.
         self._file_offsets = array("q", [0])
         self._content_offsets = array("q", [0])
@@ -46,6 +50,10 @@ class FramedStorage(Storage):
         self._end_was_checked = False
         self._cache: OrderedDict[int, bytes] = OrderedDict()
         self._cached_bytes = 0
+
+    def renew_locks(self) -> None:
+        """Make a new lock, also in a new process."""
+        self._lock = threading.RLock()
 
     @abstractmethod
     def frame_bytes(self, data: memoryview) -> int | None:
@@ -65,7 +73,9 @@ class FramedStorage(Storage):
     @property
     def known_size_bytes(self) -> int | None:
         """Known once the last frame was seen."""
-        return self._frontier[1] if self._end_was_checked else None
+        file_offset, content_offset = self._frontier
+        # The end of the file may have been read while its last frames are still being decoded.
+        return content_offset if self._end_was_checked and file_offset == self.identity.size_bytes else None
 
     def read_at(self, offset: int, length: int) -> bytes:
         """Decode the frames that hold the range."""
@@ -145,7 +155,7 @@ class FramedStorage(Storage):
     def _decode_or_explain(self, frame: memoryview, file_offset: int, content_offset: int | None) -> bytes:
         try:
             return self.decode(frame)
-        except MissingExtraError:
+        except DataError:
             raise
         except Exception as error:
             raise self._damaged(
@@ -175,7 +185,7 @@ class FramedStorage(Storage):
         with ThreadPoolExecutor(threads) as pool:
             try:
                 for batch in _batched(self._frames(at)):
-                    waiting.append((pool.submit(decode_all, batch), [offset + len(frame) for offset, frame in batch]))
+                    waiting.append((_submit(pool, decode_all, batch), [offset + len(frame) for offset, frame in batch]))
                     if len(waiting) > 2 * threads:
                         yield finish()
                 while waiting:
@@ -199,16 +209,13 @@ class FramedStorage(Storage):
                     continue
                 rest = data[within:]
                 if len(rest) > _LARGEST_FRAME_BYTES:
-                    raise self._damaged(
-                        f"one compressed frame is larger than {_LARGEST_FRAME_BYTES // 2**20} MiB, so it cannot be "
-                        "read from the middle",
-                        0,
-                        "Recompress it in many frames, with pzstd, or with bgzip",
-                    )
-                more = os.pread(descriptor, max(_READ_BYTES, len(rest)), at + len(rest))
+                    raise self._frame_too_large()
+                to_read = min(max(_READ_BYTES, len(rest)), _LARGEST_FRAME_BYTES + 1 - len(rest))
+                more = os.pread(descriptor, to_read, at + len(rest))
                 if not more:
                     if rest:
                         raise self._damaged(f"the compressed data is cut short at byte {at + len(rest)}", None)
+                    self.check_open_file(descriptor)
                     self.check_end(descriptor)
                     self._end_was_checked = True
                     return
@@ -220,8 +227,6 @@ class FramedStorage(Storage):
     def _length_of_frame(self, data: memoryview, file_offset: int) -> int | None:
         try:
             return self.frame_bytes(data)
-        except MissingExtraError:
-            raise
         except Exception as error:
             raise self._damaged(
                 f"no compressed block begins at byte {file_offset} of the file, where one should ({error})",
@@ -236,6 +241,14 @@ class FramedStorage(Storage):
                 if content_offset - self._content_offsets[-1] >= _POINT_SPACING_BYTES:
                     self._file_offsets.append(file_offset)
                     self._content_offsets.append(content_offset)
+
+    def _frame_too_large(self) -> DataError:
+        return self._damaged(
+            f"a compressed frame is, or holds, more than {_LARGEST_FRAME_BYTES // 2**20} MiB, so it cannot be read "
+            "from the middle",
+            None,
+            "Recompress it in many frames with pzstd, or with bgzip",
+        )
 
     def _damaged(self, problem: str, byte: int | None, advice: str | None = None) -> DataError:
         return DataError(problem, path=self.path, byte=byte, advice=advice or "Copy or download it again")
@@ -307,11 +320,21 @@ class ZstdStorage(FramedStorage):
         if _is_skippable(frame):
             return 0
         size: int | None = self._zstd.get_frame_info(frame).decompressed_size
+        if size is not None and size > _LARGEST_FRAME_BYTES:
+            raise self._frame_too_large()
         return size
 
     def decode(self, frame: memoryview) -> bytes:
         """With its checksum checked, where it has one."""
-        return b"" if _is_skippable(frame) else bytes(self._zstd.decompress(frame))
+        if _is_skippable(frame):
+            return b""
+        decoder = self._zstd.ZstdDecompressor()
+        content: bytes = decoder.decompress(frame, max_length=_LARGEST_FRAME_BYTES + 1)
+        if len(content) > _LARGEST_FRAME_BYTES:
+            raise self._frame_too_large()
+        if not decoder.eof:
+            raise EOFError("the frame ends too early")
+        return content
 
 
 ZSTD_MAGIC = bytes.fromhex("28b52ffd")
@@ -338,6 +361,13 @@ def _fastest_inflate() -> Callable[[memoryview], bytes]:
     except ImportError:
         return lambda frame: zlib.decompress(frame, wbits=31)
     return lambda frame: isal_zlib.decompress(frame, wbits=31)
+
+
+def _submit(pool: ThreadPoolExecutor, work: Callable[[_Batch], list[bytes]], batch: _Batch) -> Future[list[bytes]]:
+    try:
+        return pool.submit(work, batch)
+    except RuntimeError as error:
+        raise AliquotError("the program is ending, so that nothing more is decoded") from error
 
 
 def _batched(frames: Iterator[tuple[int, memoryview]]) -> Iterator[list[tuple[int, memoryview]]]:

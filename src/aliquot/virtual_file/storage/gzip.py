@@ -2,13 +2,17 @@
 
 Measured on a 1 GB FASTQ of 435 MB compressed, two cores: rapidgzip indexes in 3.1 s with one thread and in 5.1 s with
 two (finding block boundaries costs three times the decoding, and pays from four cores on); indexed_gzip takes 4 s at
-best, 14 s when read in small pieces, and lets a flipped bit pass, which rapidgzip refuses. What rapidgzip does let pass
-is a file cut short inside the compressed stream; that is checked here.
+best, 14 s when read in small pieces, and lets a flipped bit pass, which rapidgzip refuses.
+
+rapidgzip does not take well to a file that is cut short: it may end quietly, or abort the whole process. So it is never
+shown the end of the file: behind it, it sees many empty gzip members, which add no content to a whole file and are no
+continuation of one that was cut. A reader that has raised is not used again, as it would go on behind the damage.
 """
 
 from __future__ import annotations
 
 import atexit
+import gzip
 import io
 import os
 import threading
@@ -18,14 +22,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from aliquot.errors import DataError, MissingExtraError
+from aliquot.virtual_file.forking import renew_locks_after_fork
 from aliquot.virtual_file.storage.storage import Identity, Storage
 
 _PIECE_BYTES = 4 * 1024 * 1024
 _FEWEST_CORES_WORTH_PARALLEL_DECODING = 4
 _MOST_OPEN_READERS = 8
+_EMPTY_MEMBERS = gzip.compress(b"", mtime=0) * 4096
 
-_readers_lock = threading.RLock()
 _readers: OrderedDict[int, GzipStorage] = OrderedDict()
+# Readers that were inherited through a fork have lost their threads; destroying one would wait for them for ever.
+_inherited: list[Any] = []
 
 
 class GzipStorage(Storage):
@@ -36,14 +43,22 @@ class GzipStorage(Storage):
 
     def __init__(self, path: str, identity: Identity) -> None:
         super().__init__(path, identity)
-        self._lock = threading.RLock()
         self._reader: Any = None
-        self._reader_process = 0
         self._seek_points = b""
         self._size_bytes: int | None = None
         # The piece that was decoded last: an index and the reader that follows it want the same bytes.
         self._recent_offset = 0
         self._recent = b""
+        self.renew_locks()
+        renew_locks_after_fork(self)
+
+    def renew_locks(self) -> None:
+        """Make a new lock, and in a new process leave the reader of the old one alone."""
+        self._lock = threading.RLock()
+        if self._reader is not None:
+            _inherited.append(self._reader)
+            self._reader = None
+            _readers.pop(id(self), None)
 
     @property
     def known_size_bytes(self) -> int | None:
@@ -57,7 +72,7 @@ class GzipStorage(Storage):
             while length > 0:
                 within = offset - self._recent_offset
                 if not 0 <= within < len(self._recent):
-                    self._decode(offset, max(length, 1))
+                    self._decode(offset, min(length, _PIECE_BYTES))
                     within = 0
                 part = self._recent[within : within + length]
                 if not part:
@@ -101,13 +116,15 @@ class GzipStorage(Storage):
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            reader, self._reader, self._recent = self._reader, None, b""
-            # A reader that was inherited through a fork has lost its threads, and closing it would wait for them.
-            if reader is not None and self._reader_process == os.getpid():
-                reader.close()
+            self._close()
         finally:
             self._lock.release()
         return True
+
+    def _close(self) -> None:
+        reader, self._reader, self._recent = self._reader, None, b""
+        if reader is not None:
+            reader.close()
 
     def _decode(self, offset: int, length: int) -> None:
         """Make ``length`` bytes at ``offset`` the recent piece; it is empty at the end of the content."""
@@ -117,20 +134,20 @@ class GzipStorage(Storage):
         try:
             if reader.tell() != offset:
                 reader.seek(offset)
-            self._recent_offset = offset
-            self._recent = reader.read(length)
-            if len(self._recent) < length and self._size_bytes is None:
-                self._check_end(reader, offset + len(self._recent))
-        except DataError:
-            raise
+            recent = reader.read(length)
+            if len(recent) < length and self._size_bytes is None:
+                self._check_end(reader, offset + len(recent))
         except Exception as error:
-            raise self._damaged(f"the compressed data is damaged ({error})", offset) from error
+            self._close()
+            if isinstance(error, DataError):
+                raise
+            raise self._damaged(f"the compressed data is damaged or cut short ({error})", offset) from error
+        self._recent_offset, self._recent = offset, recent
 
     def _check_end(self, reader: Any, end: int) -> None:
-        # rapidgzip ends quietly where the file ends inside the compressed stream: then it has not read to the last bit.
         if reader.read(1):
             return
-        if reader.tell_compressed() != self.identity.size_bytes * 8:
+        if reader.tell_compressed() != (self.identity.size_bytes + len(_EMPTY_MEMBERS)) * 8:
             raise self._damaged("the compressed data is cut short", end)
         self._size_bytes = reader.tell()
 
@@ -140,29 +157,78 @@ class GzipStorage(Storage):
         )
 
     def _open_reader(self) -> Any:
-        with _readers_lock:
-            if self._reader is not None and self._reader_process == os.getpid():
-                _readers.move_to_end(id(self))
-                return self._reader
-            cores = os.cpu_count() or 1
-            parallel = not self._seek_points and cores >= _FEWEST_CORES_WORTH_PARALLEL_DECODING
-            try:
-                from rapidgzip import RapidgzipFile
-            except ImportError:
-                raise MissingExtraError("Reading a plain gzip file at any place", "gzip") from None
-            try:
-                self._reader = RapidgzipFile(self.path, parallelization=cores if parallel else 1)
-                if self._seek_points:
-                    self._reader.import_index(io.BytesIO(zlib.decompress(self._seek_points[8:])))
-            except Exception as error:
-                raise self._damaged(f"the gzip file cannot be read ({error})", 0) from error
-            self._reader_process = os.getpid()
-            _readers[id(self)] = self
-            for other in list(_readers.values())[:-_MOST_OPEN_READERS]:
-                # Waiting for another's lock while holding one's own could wait for ever.
-                if other.close_if_idle():
-                    del _readers[id(other)]
+        if self._reader is not None:
             return self._reader
+        try:
+            from rapidgzip import RapidgzipFile
+        except ImportError:
+            raise MissingExtraError("Reading a plain gzip file at any place", "gzip") from None
+        cores = os.cpu_count() or 1
+        parallel = not self._seek_points and cores >= _FEWEST_CORES_WORTH_PARALLEL_DECODING
+        file = _WithEmptyMembers(self.open_unchanged(), self.identity.size_bytes)
+        try:
+            self._reader = RapidgzipFile(file, parallelization=cores if parallel else 1)
+            if self._seek_points:
+                self._reader.import_index(io.BytesIO(zlib.decompress(self._seek_points[8:])))
+        except Exception as error:
+            self._close()
+            file.close()
+            raise self._damaged(f"the gzip file cannot be read ({error})", 0) from error
+        _readers[id(self)] = self
+        for key, other in list(_readers.items())[:-_MOST_OPEN_READERS]:
+            # Waiting for another's lock while holding one's own could wait for ever.
+            if other.close_if_idle():
+                _readers.pop(key, None)
+        return self._reader
+
+
+class _WithEmptyMembers(io.RawIOBase):
+    """A file with empty gzip members behind its end."""
+
+    def __init__(self, descriptor: int, size_bytes: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._size_bytes = size_bytes
+        self._at = 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def fileno(self) -> int:
+        """There is none that shows the empty members."""
+        raise io.UnsupportedOperation("fileno")
+
+    def tell(self) -> int:
+        """The place that is read next."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Read on from another place."""
+        origins = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size_bytes + len(_EMPTY_MEMBERS)}
+        self._at = max(0, origins[whence] + offset)
+        return self._at
+
+    def read(self, length: int = -1) -> bytes:
+        """The bytes of the file, then those of the empty members."""
+        rest = max(0, self._size_bytes + len(_EMPTY_MEMBERS) - self._at)
+        wanted = rest if length < 0 else min(length, rest)
+        data = os.pread(self._descriptor, min(wanted, max(0, self._size_bytes - self._at)), self._at)
+        behind = self._at + len(data) - self._size_bytes
+        if len(data) < wanted and behind >= 0:
+            data += _EMPTY_MEMBERS[behind : behind + wanted - len(data)]
+        self._at += len(data)
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
 
 
 @atexit.register

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from collections.abc import Iterator
+from typing import Any
 
-from aliquot.virtual_file.storage.storage import PIECE_BYTES, Storage, write_all
+from aliquot.virtual_file.storage.storage import PIECE_BYTES, Storage
 
 # What copy_file_range and sendfile say where a file system or a kind of descriptor is not for them.
-_NOT_FOR_THESE_FILES = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM}
+_NOT_FOR_THESE_FILES = {
+    errno.EXDEV,
+    errno.EINVAL,
+    errno.ENOSYS,
+    errno.EOPNOTSUPP,
+    errno.EBADF,
+    errno.EPERM,
+    errno.ENOTSOCK,
+}
 
 
 class PlainStorage(Storage):
@@ -21,7 +31,7 @@ class PlainStorage(Storage):
         return self.identity.size_bytes
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """One or two system calls."""
+        """One system call, seldom more."""
         descriptor = self.open_unchanged()
         try:
             wanted = max(0, min(length, self.identity.size_bytes - offset))
@@ -29,8 +39,9 @@ class PlainStorage(Storage):
             while len(data) < wanted:
                 more = os.pread(descriptor, wanted - len(data), offset + len(data))
                 if not more:
-                    raise self.changed(offset + len(data))
+                    break
                 data += more
+            self.check_open_file(descriptor)
             return data
         finally:
             os.close(descriptor)
@@ -47,34 +58,65 @@ class PlainStorage(Storage):
             while at < end:
                 got = os.preadv(descriptor, [buffer[: end - at]], at)
                 if not got:
-                    raise self.changed(at)
+                    break
                 at += got
                 yield buffer[:got]
+            self.check_open_file(descriptor)
         finally:
             os.close(descriptor)
+
+    def open_range(self, start: int, stop: int) -> io.RawIOBase:
+        """Read straight into the reader's own buffer."""
+        return _PlainRange(self, start, stop)
 
     def copy_to(self, descriptor: int, start: int, stop: int) -> None:
         """In the kernel where it can, through this process where it cannot."""
         source = self.open_unchanged()
         try:
             at = start
-            for copy in (_copy_file_range, os.sendfile):
+            for copy in _COPIES_IN_THE_KERNEL:
                 try:
                     while at < stop:
                         copied = copy(descriptor, source, at, stop - at)
                         if not copied:
-                            raise self.changed(at)
+                            break
                         at += copied
                 except OSError as error:
                     if error.errno not in _NOT_FOR_THESE_FILES:
                         raise
-                else:
-                    return
+            self.check_open_file(source)
         finally:
             os.close(source)
-        for piece in self.pieces(at, stop):
-            write_all(descriptor, piece)
+        if at < stop:
+            super().copy_to(descriptor, at, stop)
+
+
+class _PlainRange(io.RawIOBase):
+    def __init__(self, storage: PlainStorage, start: int, stop: int) -> None:
+        super().__init__()
+        self._storage = storage
+        self._at = start
+        self._stop = stop
+        self._descriptor = storage.open_unchanged()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        got = os.preadv(self._descriptor, [memoryview(buffer)[: self._stop - self._at]], self._at)
+        self._at += got
+        if not got or self._at == self._stop:
+            self._storage.check_open_file(self._descriptor)
+        return got
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
 
 
 def _copy_file_range(out: int, source: int, offset: int, count: int) -> int:
     return os.copy_file_range(source, out, count, offset_src=offset)
+
+
+_COPIES_IN_THE_KERNEL = (_copy_file_range, os.sendfile) if hasattr(os, "copy_file_range") else ()

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -50,6 +51,10 @@ class Storage(ABC):
     def pieces(self, start: int, stop: int | None = None, *, threads: int = 1) -> Iterator[bytes | memoryview]:
         """Read on from ``start``, in pieces of any size; each is valid only until the next is asked for."""
 
+    def open_range(self, start: int, stop: int) -> io.RawIOBase:
+        """A range of the content as a file that can be read once."""
+        return _PiecesAsFile(self.pieces(start, stop))
+
     def copy_to(self, descriptor: int, start: int, stop: int) -> None:
         """Write a range of the content to an open file, a pipe or a socket."""
         for piece in self.pieces(start, stop):
@@ -72,20 +77,24 @@ class Storage(ABC):
                 path=self.path,
                 advice="Was it moved or removed?",
             ) from error
-        found = os.fstat(descriptor)
-        if found.st_size != self.identity.size_bytes or found.st_mtime_ns != self.identity.mtime_ns:
+        try:
+            self.check_open_file(descriptor)
+        except SourceChangedError:
             os.close(descriptor)
-            raise self.changed(found.st_size)
+            raise
         return descriptor
 
-    def changed(self, size_bytes: int) -> SourceChangedError:
-        """Say that the file is not what it was."""
-        before = self.identity.size_bytes
-        what = f"grew or shrank from {before} to {size_bytes} bytes" if size_bytes != before else "was rewritten"
-        return SourceChangedError(
-            f"the file {what} since it was opened",
-            path=self.path,
-            advice="Wait until it is complete and open it again",
+    def check_open_file(self, descriptor: int) -> None:
+        """Raise if an open file is not what it was. Asked before a read and after it, so that no read is torn."""
+        found = os.fstat(descriptor)
+        before, now = self.identity.size_bytes, found.st_size
+        if now == before and found.st_mtime_ns == self.identity.mtime_ns:
+            return
+        what = (
+            f"{'grew' if now > before else 'shrank'} from {before} to {now} bytes" if now != before else "was rewritten"
+        )
+        raise SourceChangedError(
+            f"the file {what} since it was opened", path=self.path, advice="Wait until it is complete and open it again"
         )
 
     def check_unchanged(self) -> None:
@@ -98,7 +107,7 @@ def read_identity(path: str) -> tuple[Identity, bytes]:
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        raise DataError("there is no such file", path=path, advice="Check the name, or quote the glob") from None
+        raise DataError("there is no such file", path=path, advice="Check the name and the folder") from None
     except OSError as error:
         raise DataError(
             f"cannot be looked at: {error.strerror}",
@@ -129,6 +138,27 @@ def read_identity(path: str) -> tuple[Identity, bytes]:
         os.close(descriptor)
     fingerprint = hashlib.blake2b(head + tail, digest_size=16).hexdigest()
     return Identity(found.st_size, found.st_mtime_ns, fingerprint), head
+
+
+class _PiecesAsFile(io.RawIOBase):
+    def __init__(self, pieces: Iterator[bytes | memoryview]) -> None:
+        super().__init__()
+        self._pieces = pieces
+        self._piece = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._piece:
+            found = next(self._pieces, None)
+            if found is None:
+                return 0
+            self._piece = memoryview(found)
+        part = self._piece[: len(buffer)]
+        memoryview(buffer)[: len(part)] = part
+        self._piece = self._piece[len(part) :]
+        return len(part)
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
