@@ -25,9 +25,9 @@ def table(tmp_path: Path) -> Path:
 def test_index_counts_and_remembers(table: Path) -> None:
     """The first time it counts, the second time it knows, with --rebuild it counts again."""
     first, second, third = run("index", table), run("index", table), run("index", "--rebuild", table)
-    assert "100 units, 490 B uncompressed, in 1 file(s)" in first.stdout
+    assert "100 units, 490 B uncompressed\n" in first.stdout
     assert "counted in" in first.stdout
-    assert "remembered from before" in second.stdout
+    assert "known without counting" in second.stdout
     assert "counted in" in third.stdout
 
 

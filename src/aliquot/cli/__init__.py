@@ -17,7 +17,7 @@ EXIT_WRONG_USAGE = 2
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def commands() -> None:
-    r"""Divide any data at any unit.
+    """Divide any data at any unit.
 
     \b
     aliquot index reads.fastq.gz            count its units, once
@@ -43,6 +43,6 @@ def main() -> None:
         # Whoever read our output has seen enough; the interpreter must not complain about it at its end.
         sys.stdout = None
         sys.exit(0)
-    except AliquotError as error:
+    except (AliquotError, OSError) as error:
         click.echo(f"aliquot: {error}", err=True)
         sys.exit(EXIT_WRONG_USAGE)

@@ -27,7 +27,7 @@ def index(
     rebuild: bool,
     quiet: bool,
 ) -> None:
-    r"""Count the units of FILES and remember where they are.
+    """Count the units of FILES and remember where they are.
 
     Nothing has to be indexed beforehand: this only shows it, and does it at a time of your choosing.
 
@@ -49,10 +49,11 @@ def index(
         click.echo(units)
         return
     seconds = time.perf_counter() - began
-    ranges = source.byte_ranges()
-    total_bytes = sum(found.stop - found.start for found in ranges)
-    click.echo(f"{format_count(units)} units, {format_bytes(total_bytes)} uncompressed, in {len(ranges)} file(s)")
-    click.echo("remembered from before" if remembered else f"counted in {format_seconds(seconds)}")
+    total_bytes = sum(found.stop - found.start for found in source.byte_ranges())
+    file_count = len(source.source.paths())
+    in_files = f" in {file_count} files" if file_count > 1 else ""
+    click.echo(f"{format_count(units)} units, {format_bytes(total_bytes)} uncompressed{in_files}")
+    click.echo("known without counting" if remembered else f"counted in {format_seconds(seconds)}")
 
 
 def _show_counting(source: VirtualFile, *, visible: bool) -> None:

@@ -49,9 +49,5 @@ def _parse_option(option: str) -> tuple[str, Any]:
     name, equals, value = option.partition("=")
     if not equals:
         raise UsageError(f"--option {option!r} is not NAME=VALUE")
-    words: dict[str, Any] = {"none": None, "yes": True, "true": True, "no": False, "false": False}
-    if value.lower() in words:
-        return name, words[value.lower()]
-    if value.isdecimal():
-        return name, int(value)
-    return name, value.replace("\\t", "\t")
+    words: dict[str, Any] = {"none": None, "yes": True, "no": False}
+    return name, words.get(value.lower(), value.replace("\\t", "\t"))

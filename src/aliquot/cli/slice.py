@@ -9,7 +9,7 @@ from aliquot.cli.options import open_as_told, reading_options
 
 # A negative START looks like an option.
 @click.command("slice", context_settings={"ignore_unknown_options": True})
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1)
 @click.argument("units", metavar="START:STOP")
 @reading_options
 @click.option("-o", "--out", metavar="PATH", help="Write to a file, whole or not at all, instead of standard output.")
@@ -22,14 +22,17 @@ def slice_units(
     options: tuple[str, ...],
     out: str | None,
 ) -> None:
-    r"""Print the units START up to, not including, STOP of FILES, counted from 0.
+    """Print the units START up to, not including, STOP of FILES, counted from 0.
 
-    Either may be left out or negative, as in Python. A header is repeated where the format has one.
+    Either may be left out or negative, as in Python; a single number is one unit. A header is repeated where the
+    format has one.
 
     \b
     aliquot slice reads.fastq.gz 1000:1010
     aliquot slice table.csv -100: --out last_rows.csv
     """
+    if not files:
+        raise click.UsageError(f"say which units of {units!r}: aliquot slice {units} START:STOP")
     source = open_as_told(files, format_name, compression, options)
     view = source[_parse_units(units)]
     if out is not None:

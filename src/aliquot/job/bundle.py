@@ -9,6 +9,7 @@ can sort, join and pack parts that do not touch, and never asks the application 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Self
@@ -59,8 +60,18 @@ class Bundle(Job):
         return self._only("failed")
 
     def values(self) -> list[Any]:
-        """List the values of the done parts, in order."""
-        return [part.job.result.value for part in self.parts if isinstance(part.job.result, Done)]
+        """List the values of all parts, in order: one, where all of them have joined.
+
+        Raises where a part is not done; `bundle.done.values()` gives what there is.
+        """
+        values = []
+        for part in self.parts:
+            if not isinstance(part.job.result, Done):
+                raise JobStateError(
+                    f"the units {part.where} are {part.job.result.state}: bundle.done.values() gives what there is"
+                )
+            values.append(part.job.result.value)
+        return values
 
     def split(self, count: int, size: int) -> list[Self]:
         """Cut by units, across slices: at most ``count`` bundles of ``size`` units, then one with what remains.
@@ -169,12 +180,26 @@ def _joined_where_possible(ordered: list[Part]) -> tuple[Part, ...]:
     joined: list[Part] = []
     for part in ordered:
         if joined and joined[-1].where.stop == part.where.start and _same_state(joined[-1].job, part.job):
-            together = joined[-1].job.join(part.job)
+            together = _join_or_warn(joined[-1], part)
             if len(together) == 1:
                 joined[-1] = Part(Slice(joined[-1].where.start, part.where.stop), together[0])
                 continue
         joined.append(part)
     return tuple(joined)
+
+
+def _join_or_warn(first: Part, second: Part) -> list[Job]:
+    """Join as the application does; where that raises, its values are kept apart and not lost."""
+    try:
+        return first.job.join(second.job)
+    except Exception as error:
+        warnings.warn(
+            f"the values of units {first.where} and {second.where} stay apart, as joining them raised "
+            f"{type(error).__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return [first.job, second.job]
 
 
 def _same_state(first: Job, second: Job) -> bool:

@@ -6,12 +6,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
+import msgspec
 from msgspec import Struct
 
-from aliquot.errors import AliquotError, DescriptionError
+from aliquot.errors import AliquotError, DescriptionError, JobError
 from aliquot.job.description import Description, check_envelope, check_version
 from aliquot.job.registry import find_job_class, import_path_of, register_short_name
-from aliquot.job.result import NOT_RUN, Done, Failed, Result, describe_result, join_results, result_from_desc
+from aliquot.job.result import (
+    NOT_RUN,
+    Done,
+    Failed,
+    NotRun,
+    Result,
+    describe_result,
+    join_results,
+    result_from_desc,
+    same_result,
+)
 
 
 class Resources(Struct, frozen=True):
@@ -79,13 +90,21 @@ class Job(ABC):
     @classmethod
     def from_desc(cls, desc: Description) -> Self:
         """Rebuild a described job; `Job.from_desc` finds its class, whatever it is."""
+        if cls is not Job:
+            raise JobError(f"the job class {cls.__name__} does not define from_desc")
         type_name, _ = check_envelope(desc)
         return find_job_class(type_name).from_desc(desc)  # type: ignore[return-value]  # here cls is Job itself
 
     def describe(self, **content: Any) -> Description:
-        """Make a description of this type and version with the given content, and the result if there is one."""
+        """Make a description of this type and version with the given content.
+
+        The result and the other attributes of a job are added where they were set, and restored by ``from_desc``.
+        """
         desc = {"type": self.type_name, "version": self.version, **content}
-        if self.result != NOT_RUN:
+        attributes = {name: getattr(self, name) for name in _ATTRIBUTES if name in self.__dict__}
+        if attributes:
+            desc["attributes"] = msgspec.to_builtins(attributes)
+        if not isinstance(self.result, NotRun):
             desc["result"] = describe_result(self.result)
         return desc
 
@@ -108,12 +127,30 @@ class Job(ABC):
         return join_results(self.result, other.result, combine)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Job) and self.to_desc() == other.to_desc()
+        if not isinstance(other, Job):
+            return NotImplemented
+        same_job = self.with_result(NOT_RUN).to_desc() == other.with_result(NOT_RUN).to_desc()
+        return same_job and same_result(self.result, other.result)
 
     __hash__ = None  # type: ignore[assignment]  # equal by description, which is a dict
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.size} units, {self.result.state}>"
+
+
+_ATTRIBUTES: dict[str, Any] = {
+    "inputs": tuple[str, ...],
+    "outputs": tuple[str, ...],
+    "resources": Resources,
+    "environment": tuple[tuple[str, str], ...],
+}
+
+
+def _decode_attribute(name: str, value: object) -> Any:
+    try:
+        return msgspec.convert(value, _ATTRIBUTES[name])
+    except msgspec.ValidationError as error:
+        raise DescriptionError(f"the attribute {name!r} of a described job is malformed: {error}") from error
 
 
 def _checked(from_desc: Callable[[type[Job], Description], Job]) -> Callable[[type[Job], Description], Job]:
@@ -133,6 +170,10 @@ def _checked(from_desc: Callable[[type[Job], Description], Job]) -> Callable[[ty
             raise DescriptionError(
                 f"the description of a {type_name!r} is malformed: {type(error).__name__}: {error}: {desc!r:.300}"
             ) from error
+        for name, value in desc.get("attributes", {}).items():
+            if name not in _ATTRIBUTES:
+                raise DescriptionError(f"a job has no attribute {name!r}: it has {', '.join(_ATTRIBUTES)}")
+            setattr(job, name, _decode_attribute(name, value))
         return job.with_result(result_from_desc(desc["result"])) if "result" in desc else job
 
     return checked_from_desc

@@ -54,6 +54,24 @@ Result = NotRun | Done | Failed
 NOT_RUN = NotRun()
 
 
+def same_value(first: Any, second: Any) -> bool:
+    """Whether two values are equal, arrays too."""
+    equal = first == second
+    if hasattr(equal, "all"):
+        return getattr(first, "shape", None) == getattr(second, "shape", None) and bool(equal.all())
+    try:
+        return bool(equal)
+    except ValueError:  # a container of arrays
+        return encode_value(first) == encode_value(second)
+
+
+def same_result(first: Result, second: Result) -> bool:
+    """Whether two results are of one kind and say the same."""
+    if isinstance(first, Done) and isinstance(second, Done):
+        return same_value(first.value, second.value)
+    return first == second
+
+
 def join_results(first: Result, second: Result, combine: Callable[[Any, Any], Any]) -> Result:
     """Two done results combined, or two not run ones; anything else cannot be joined."""
     match first, second:

@@ -1,19 +1,22 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from aliquot.job import NOT_RUN, Description, Job, Result
+from aliquot.errors import JobStateError, UsageError
+from aliquot.job import NOT_RUN, Description, Done, Job, Result
 from aliquot.jobs.travelling import TravellingFunction
-from aliquot.virtual_file import VirtualFile
+from aliquot.virtual_file import VirtualFile, open
 
 
 class FunctionJob(Job):
     """A Python function over a source of units.
 
-    ``function(batch)`` is given the records of some units, as `VirtualFile.batches` gives them, and returns a value.
-    ``join(first, second)`` makes one value of those of two neighbouring slices; by default it adds them.
+    ``function(batch)`` is given all records of a part at once, as `VirtualFile.batch` gives them, and returns a value.
+    ``source`` is a virtual file, or anything that `aliquot.open` opens. ``join(first, second)`` makes one value of
+    those of two neighbouring parts; by default it adds them.
     """
 
     type_name = "aliquot.function"
@@ -21,12 +24,12 @@ class FunctionJob(Job):
     def __init__(
         self,
         function: Callable[[Any], Any],
-        source: VirtualFile,
+        source: VirtualFile | str | os.PathLike[str] | Sequence[Any],
         join: Callable[[Any, Any], Any] = operator.add,
     ) -> None:
         self._function = TravellingFunction(function)
         self._join = TravellingFunction(join)
-        self.source = source
+        self.source = source if isinstance(source, VirtualFile) else open(source)
 
     @property
     def size(self) -> int:  # type: ignore[override]  # looked for when it is first wanted
@@ -35,10 +38,14 @@ class FunctionJob(Job):
 
     def split(self, count: int, size: int) -> list[Self]:
         """Split the source."""
+        if isinstance(self.result, Done):
+            raise JobStateError("this job is done, and its value cannot be cut: split it before it is executed")
         return [self._over(source, NOT_RUN) for source in self.source.split(count, size)]
 
     def join(self, other: Self) -> list[Self]:
         """Join the sources where they touch and, if both are done, the values."""
+        if not (self._function.is_same_as(other._function) and self._join.is_same_as(other._join)):
+            raise UsageError("these are parts of different jobs: their functions differ, and so they cannot be joined")
         first, second = (self, other) if self.source.start <= other.source.start else (other, self)
         sources = first.source.join(second.source)
         if len(sources) == 2:
@@ -47,8 +54,7 @@ class FunctionJob(Job):
 
     def execute(self) -> Any:
         """Call the function on all units at once."""
-        source = self.source
-        return self._function.function(source.source.records_of(source.start, source.stop))
+        return self._function.function(self.source.batch())
 
     def to_desc(self) -> Description:
         """Say as JSON which function, source and join."""

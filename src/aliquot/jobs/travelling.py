@@ -31,6 +31,10 @@ class TravellingFunction:
             self._desc = _describe(self.function)
         return self._desc
 
+    def is_same_as(self, other: TravellingFunction) -> bool:
+        """Whether both are the same function, here or described."""
+        return self is other or self.function is other.function or self.to_desc() == other.to_desc()
+
     @classmethod
     def from_desc(cls, desc: Description) -> TravellingFunction:
         """Find or rebuild a described function."""

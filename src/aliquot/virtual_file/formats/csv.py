@@ -12,7 +12,7 @@ import numpy as np
 from aliquot.errors import DataError, Malformed, UsageError
 from aliquot.virtual_file.boundaries import Boundaries, EveryLines, QuotedLines
 from aliquot.virtual_file.formats.format import Format
-from aliquot.virtual_file.formats.lines import check_encoding, decode_text
+from aliquot.virtual_file.formats.lines import check_encoding, decode_text, refuse_utf16
 
 if TYPE_CHECKING:
     from aliquot.virtual_file.storage import Storage
@@ -99,6 +99,7 @@ class Csv(Format):
 
     def _check_columns(self, header: bytes, path: str) -> None:
         try:
+            refuse_utf16(header)
             row = header.removeprefix(_BYTE_ORDER_MARK)
             self.boundaries_for(header).scan(np.frombuffer(row, dtype=np.uint8), 0, 0)
             columns = self._columns(header)

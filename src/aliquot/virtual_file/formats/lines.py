@@ -32,6 +32,21 @@ class Lines(Format):
             return split_lines(data, b"\n", b"\r")
         return split_lines(decode_text(data, self.encoding), "\n", "\r")
 
+    def check(self, data: bytes) -> None:
+        """A file that is plainly not what it was opened as is refused."""
+        if self.encoding is not None:
+            refuse_utf16(data)
+
+
+def refuse_utf16(data: bytes) -> None:
+    """Refuse a file that begins with the mark of UTF-16, in which a newline is two bytes."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise Malformed(
+            "is UTF-16 text, which cannot be divided at newline bytes",
+            byte_within=0,
+            advice="Convert it: iconv -f UTF-16 -t UTF-8",
+        )
+
 
 def check_encoding(encoding: str) -> None:
     """Refuse an encoding in which a newline is not the byte that is counted."""
