@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any, Self
 
 import msgspec
@@ -10,17 +9,23 @@ import msgspec
 from aliquot.errors import AliquotError, DataError, Malformed
 from aliquot.job import Description
 from aliquot.virtual_file.boundaries import EqualSizes
+from aliquot.virtual_file.forking import renew_locks_after_fork
 from aliquot.virtual_file.formats.format import Format
 from aliquot.virtual_file.formats.registry import describe_format, format_from_desc
 from aliquot.virtual_file.index_cache import IndexCache
 from aliquot.virtual_file.scanning import EqualUnits, ScannedUnits, Units
 from aliquot.virtual_file.source import ByteRange, Source
 from aliquot.virtual_file.storage import Identity, Storage, open_storage
+from aliquot.virtual_file.streaming import KeptStreams, RecordStream
 
-# Small enough for the caches of a core and, with short reads, for Python's garbage collector, which looks at every
-# record again and again once there are 700 of them.
-_BATCH_BYTES = 128 * 1024
+# Small enough for the caches of a core and, with short reads, for Python's garbage collector, which looks at all new
+# objects again whenever there are 700 of them.
+_BATCH_BYTES = 64 * 1024
 _SAMPLE_BYTES = 4 * 1024
+
+
+_kept_streams = KeptStreams()
+renew_locks_after_fork(_kept_streams)
 
 
 class FileSource(Source):
@@ -86,27 +91,51 @@ class FileSource(Source):
 
     def batches(self, start: int, stop: int, units: int) -> Iterator[Sequence[Any]]:
         """From one stream over all units, where the format can."""
-        with self.storage.open_range(*self._range(start, stop)) as file:
-            at = start
+        try:
+            stream = _kept_streams.take(self, start, stop) or self._open_stream(start, stop)
+        except AliquotError:
+            raise
+        except Exception as error:
+            raise self._unreadable(start, min(start + units, stop), error) from error
+        if stream is None:
+            yield from super().batches(start, stop, units)
+            return
+        for at in range(start, stop, units):
+            end = min(at + units, stop)
             try:
-                records = self.format.stream(file)
-                while records is not None and at < stop:
-                    wanted = min(units, stop - at)
-                    batch = list(islice(records, wanted))
-                    self._check_count(batch, at, at + wanted)
-                    yield batch
-                    at += wanted
-            except AliquotError:
-                raise
+                batch = stream.take(end - at)
+                self._check_count(batch, at, end)
             except Exception as error:
-                end = min(at + units, stop)
-                self.records_of(at, end)  # says what is wrong, and where
-                raise self._miscounted(at, end, f"could not be read ({error})") from error
-            if records is None:
-                yield from super().batches(start, stop, units)
+                stream.close()
+                if isinstance(error, AliquotError):
+                    raise
+                raise self._unreadable(at, end, error) from error
+            if end == stop:
+                self.storage.check_unchanged()
+                _kept_streams.keep(stream)
+            yield batch
+
+    def _open_stream(self, start: int, stop: int) -> RecordStream | None:
+        begin, _ = self._range(start, stop)
+        known = self._units.known
+        file = self.storage.open_range(begin, self._units.byte_of(known))
+        try:
+            records = self.format.stream(file)
+        except BaseException:
+            file.close()
+            raise
+        if records is None:
+            file.close()
+            return None
+        return RecordStream(self, file, records, start, known)
+
+    def _unreadable(self, start: int, stop: int, error: Exception) -> DataError:
+        """Find out what is wrong with some units, by parsing them alone."""
+        self.records_of(start, stop)
+        return self._miscounted(start, stop, f"could not be read ({error})")
 
     def typical_batch_units(self) -> int:
-        """As many as come in an eighth of a MiB."""
+        """As many as come in 64 KiB."""
         self.advance(1)
         return max(1, int(_BATCH_BYTES / self._units.bytes_per_unit))
 

@@ -127,7 +127,7 @@ class VirtualFile:
     def batches(self, units: int | None = None) -> Iterator[Sequence[Any]]:
         """Parsed units, some at a time: lists, or arrays where the format has them.
 
-        Without ``units``, as many as are quick: those in about an eighth of a MiB.
+        Without ``units``, as many as are quick: those in about 64 KiB.
         """
         if units is not None and units < 1:
             raise UsageError(f"batches of {units} units are not possible: at least 1")

@@ -9,7 +9,7 @@ from aliquot.errors import Malformed, MissingExtraError
 from aliquot.virtual_file.boundaries import EveryLines
 from aliquot.virtual_file.formats.format import Format
 
-_BUFFER_BYTES = 128 * 1024
+_BUFFER_BYTES = 64 * 1024
 _ONLY_FOUR_LINES = (
     "A FASTQ record must be four lines; one whose sequence is wrapped over several lines is unwrapped by 'seqtk seq'"
 )

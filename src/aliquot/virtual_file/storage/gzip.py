@@ -26,6 +26,7 @@ from aliquot.virtual_file.forking import renew_locks_after_fork
 from aliquot.virtual_file.storage.storage import Identity, Storage
 
 _PIECE_BYTES = 4 * 1024 * 1024
+_FIRST_PIECE_BYTES = 256 * 1024
 _FEWEST_CORES_WORTH_PARALLEL_DECODING = 4
 _MOST_OPEN_READERS = 8
 _EMPTY_MEMBERS = gzip.compress(b"", mtime=0) * 4096
@@ -85,14 +86,17 @@ class GzipStorage(Storage):
     def pieces(self, start: int, stop: int | None = None, *, threads: int = 1) -> Iterator[bytes]:
         """Decode onwards, some MiB at a time."""
         at = start
+        # Small at first: who reads a slice in the middle may not want much more.
+        length = _PIECE_BYTES if start == 0 else _FIRST_PIECE_BYTES
         while stop is None or at < stop:
             with self._lock:
-                self._decode(at, _PIECE_BYTES if stop is None else min(_PIECE_BYTES, stop - at))
+                self._decode(at, length if stop is None else min(length, stop - at))
                 piece = self._recent
             if not piece:
                 return
             yield piece
             at += len(piece)
+            length = min(2 * length, _PIECE_BYTES)
 
     def saved_state(self) -> bytes:
         """Return rapidgzip's seek points, compressed: its windows are mostly zeros."""
