@@ -1,4 +1,7 @@
-"""Make a FASTQ file of short reads that looks like one from a sequencer: names, bases, qualities that fall off."""
+"""Make a FASTQ file of short reads that looks like one from a sequencer: names, bases, qualities that fall off.
+
+python examples/make_fastq.py reads.fastq 100    # 100 MB
+"""
 
 from __future__ import annotations
 
@@ -33,4 +36,6 @@ def make_fastq(path: Path, target_bytes: int, seed: int = 1) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(f"usage: {sys.argv[0]} PATH MEGABYTES")
     make_fastq(Path(sys.argv[1]), int(float(sys.argv[2]) * 1e6))
