@@ -13,10 +13,11 @@ from aliquot.virtual_file.forking import renew_locks_after_fork
 from aliquot.virtual_file.formats.format import Format
 from aliquot.virtual_file.formats.registry import describe_format, format_from_desc
 from aliquot.virtual_file.index_cache import IndexCache
-from aliquot.virtual_file.scanning import EqualUnits, ScannedUnits, Units
+from aliquot.virtual_file.scanning import ScannedUnits
 from aliquot.virtual_file.source import ByteRange, Source
 from aliquot.virtual_file.storage import Identity, Storage, open_storage
 from aliquot.virtual_file.streaming import KeptStreams, RecordStream
+from aliquot.virtual_file.units import EqualUnits, Units
 
 # Small enough for the caches of a core and, with short reads, for Python's garbage collector, which looks at all new
 # objects again whenever there are 700 of them.

@@ -1,0 +1,106 @@
+"""Where the units of a file begin: by multiplication where all have the same size, else see `scanning`."""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+
+from aliquot.errors import DataError
+from aliquot.virtual_file.index import BlockIndex
+from aliquot.virtual_file.index_cache import IndexCache, IndexRecord
+from aliquot.virtual_file.storage import Storage
+
+
+class Units(ABC):
+    """Where the units of one file begin."""
+
+    @property
+    @abstractmethod
+    def known(self) -> int:
+        """How many units are known to be there."""
+
+    @property
+    @abstractmethod
+    def complete(self) -> bool:
+        """Whether all units are known."""
+
+    @abstractmethod
+    def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
+        """Look further, until that many units are known or the end is reached; None: to the end.
+
+        Another thread may set ``stop`` to end it early.
+        """
+
+    @abstractmethod
+    def byte_of(self, unit: int) -> int:
+        """Where a known unit begins; one past the last unit is the end of the content."""
+
+    @property
+    @abstractmethod
+    def bytes_per_unit(self) -> float:
+        """About how large a unit is, by what is known."""
+
+
+class EqualUnits(Units):
+    """Units of one size."""
+
+    def __init__(self, storage: Storage, content_start: int, unit_bytes: int, cache: IndexCache) -> None:
+        self._storage = storage
+        self._content_start = content_start
+        self._unit_bytes = unit_bytes
+        self._cache = cache
+        # How much of a compressed file was read to learn its size.
+        self._seen_bytes = 0
+        if not self.complete:
+            record = cache.load(storage.identity)
+            if record is not None:
+                storage.restore_state(record.storage_state)
+
+    @property
+    def known(self) -> int:
+        """All of them, or as many as were looked at where the file is compressed."""
+        size = self._storage.known_size_bytes
+        seen = self._seen_bytes if size is None else size
+        return max(0, seen - self._content_start) // self._unit_bytes
+
+    @property
+    def complete(self) -> bool:
+        """Whether the size of the content is known."""
+        return self._storage.known_size_bytes is not None
+
+    def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
+        """Only a compressed file has to be read to learn its size."""
+        if not self.complete:
+            for piece in self._storage.pieces(self._seen_bytes, threads=os.cpu_count() or 1):
+                self._seen_bytes += len(piece)
+                if (units is not None and self.known >= units) or (stop is not None and stop.is_set()):
+                    return
+            self._cache.save(
+                IndexRecord(
+                    identity=self._storage.identity,
+                    index=BlockIndex().pack(),
+                    total_units=self.known,
+                    storage_state=self._storage.saved_state(),
+                )
+            )
+        size = self._storage.known_size_bytes
+        assert size is not None
+        excess = (size - self._content_start) % self._unit_bytes
+        if excess:
+            raise DataError(
+                f"ends in the middle of a record: the last one has {excess} of {self._unit_bytes} bytes",
+                path=self._storage.path,
+                unit=(size - self._content_start) // self._unit_bytes,
+                byte=size - excess,
+                advice="Is it complete, and is the size of a record right?",
+            )
+
+    def byte_of(self, unit: int) -> int:
+        """A multiplication."""
+        return self._content_start + unit * self._unit_bytes
+
+    @property
+    def bytes_per_unit(self) -> float:
+        """Exact."""
+        return self._unit_bytes
