@@ -44,6 +44,12 @@ class GzipStorage(Storage):
 
     def __init__(self, path: str, identity: Identity) -> None:
         super().__init__(path, identity)
+        # Imported here, not in a thread that decodes: a process that is forked during an import cannot finish it.
+        try:
+            import rapidgzip
+        except ImportError:
+            raise MissingExtraError("Reading a plain gzip file", "gzip") from None
+        self._rapidgzip: Any = rapidgzip
         self._reader: Any = None
         self._seek_points = b""
         self._size_bytes: int | None = None
@@ -163,15 +169,11 @@ class GzipStorage(Storage):
     def _open_reader(self) -> Any:
         if self._reader is not None:
             return self._reader
-        try:
-            from rapidgzip import RapidgzipFile
-        except ImportError:
-            raise MissingExtraError("Reading a plain gzip file at any place", "gzip") from None
         cores = os.cpu_count() or 1
         parallel = not self._seek_points and cores >= _FEWEST_CORES_WORTH_PARALLEL_DECODING
         file = _WithEmptyMembers(self.open_unchanged(), self.identity.size_bytes)
         try:
-            self._reader = RapidgzipFile(file, parallelization=cores if parallel else 1)
+            self._reader = self._rapidgzip.RapidgzipFile(file, parallelization=cores if parallel else 1)
             if self._seek_points:
                 self._reader.import_index(io.BytesIO(zlib.decompress(self._seek_points[8:])))
         except Exception as error:
