@@ -155,6 +155,13 @@ class Bundle(Job):
                     raise DescriptionError(f"this does not describe a part of a bundle: {described!r:.200}")
         return cls(parts)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Bundle):
+            return NotImplemented
+        return self.parts == other.parts
+
+    __hash__ = None  # equal by its parts, which are equal by description
+
     def __repr__(self) -> str:
         parts = ", ".join(f"{part.where} {part.job.result.state}" for part in self.parts[:8])
         more = f", and {len(self.parts) - 8} more" if len(self.parts) > 8 else ""

@@ -170,7 +170,10 @@ def _checked(from_desc: Callable[[type[Job], Description], Job]) -> Callable[[ty
             raise DescriptionError(
                 f"the description of a {type_name!r} is malformed: {type(error).__name__}: {error}: {desc!r:.300}"
             ) from error
-        for name, value in desc.get("attributes", {}).items():
+        attributes = desc.get("attributes", {})
+        if not isinstance(attributes, dict):
+            raise DescriptionError(f"the attributes of a described job are an object, not {attributes!r:.200}")
+        for name, value in attributes.items():
             if name not in _ATTRIBUTES:
                 raise DescriptionError(f"a job has no attribute {name!r}: it has {', '.join(_ATTRIBUTES)}")
             setattr(job, name, _decode_attribute(name, value))

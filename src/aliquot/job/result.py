@@ -55,14 +55,17 @@ NOT_RUN = NotRun()
 
 
 def same_value(first: Any, second: Any) -> bool:
-    """Whether two values are equal, arrays too."""
-    equal = first == second
-    if hasattr(equal, "all"):
-        return getattr(first, "shape", None) == getattr(second, "shape", None) and bool(equal.all())
-    try:
-        return bool(equal)
-    except ValueError:  # a container of arrays
-        return encode_value(first) == encode_value(second)
+    """Whether two values are equal; also arrays, containers of them, and numbers that are not numbers."""
+    if hasattr(first, "__array__") and hasattr(second, "__array__"):
+        if first.shape == second.shape and first.dtype == second.dtype and bool((first == second).all()):
+            return True
+    elif isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(same_value(first[key], second[key]) for key in first)
+    elif isinstance(first, list | tuple) and type(first) is type(second):
+        return len(first) == len(second) and all(map(same_value, first, second))
+    elif bool(first == second):
+        return True
+    return type(first) is type(second) and encode_value(first) == encode_value(second)
 
 
 def same_result(first: Result, second: Result) -> bool:

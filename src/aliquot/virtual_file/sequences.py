@@ -76,6 +76,11 @@ class ItemsSource(Source):
         self._sequence_id = sequence_id or secrets.token_hex(8)
 
     @property
+    def first_unit(self) -> int:
+        """The first one that is here."""
+        return self._first
+
+    @property
     def known_units(self) -> int:
         """All of them."""
         return self._first + len(self._items)

@@ -45,6 +45,11 @@ class FilesInOrder(Source):
                 )
 
     @property
+    def first_unit(self) -> int:
+        """The first one that is here."""
+        return self._first
+
+    @property
     def known_units(self) -> int:
         """Of all files up to and with the first that is not complete."""
         return self._ends()[-1]

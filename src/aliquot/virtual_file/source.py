@@ -46,6 +46,11 @@ class Source(ABC):
         Source._kinds[cls.kind] = cls
 
     @property
+    def first_unit(self) -> int:
+        """The first unit that is here, where only some of a source have travelled."""
+        return 0
+
+    @property
     @abstractmethod
     def known_units(self) -> int:
         """How many units are known to be there."""

@@ -222,6 +222,10 @@ class VirtualFile:
                 0 <= start <= (start if stop is None else stop)
             ):
                 described = Source.any_from_desc(source)
+                if start < described.first_unit:
+                    raise DescriptionError(
+                        f"unit {start} of {described} is not here: only {described.first_unit} and on are"
+                    )
                 if stop is not None and described.complete and stop > described.known_units:
                     raise DescriptionError(
                         f"there is no unit {stop - 1} in {described}: it has {described.known_units}"

@@ -81,6 +81,10 @@ class Csv(Format):
         """The header, ended where the file ended without a newline."""
         return header if not self.header or not header or header.endswith(b"\n") else header + b"\n"
 
+    def check(self, data: bytes) -> None:
+        """A file that is plainly not what it was opened as is refused."""
+        refuse_utf16(data)
+
     def parse(self, data: bytes, header: bytes) -> Sequence[dict[str, str] | list[str]]:
         """One dict, or one list, for each row."""
         rows = self._rows(data)

@@ -120,8 +120,11 @@ class FramedStorage(Storage):
             self._content_offsets = _running_sum(points[half:])
 
     def _content(self, start: int, stop: int | None) -> Iterator[bytes]:
-        if stop is not None and start >= stop:
-            return
+        if stop is None or start < stop:
+            yield from self._content_of_frames(start, stop)
+            self.check_unchanged()
+
+    def _content_of_frames(self, start: int, stop: int | None) -> Iterator[bytes]:
         with self._lock:
             near = bisect_right(self._content_offsets, start) - 1
             at = self._file_offsets[near]
