@@ -110,3 +110,60 @@ def test_starting_loads_nothing_heavy(program: str) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
     assert ran.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("option", ["header=maybe", "delimiter=ab", "encoding=5", "quote=ab"])
+@pytest.mark.parametrize("command", ["index", "slice"])
+def test_an_option_that_cannot_be_is_explained_in_a_line(table: Path, command: str, option: str) -> None:
+    """Exit code 2, the name of the option, no traceback."""
+    ran = run(command, "--option", option, table, *(["0:1"] if command == "slice" else []))
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert option.partition("=")[0] in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("option", ["header=no", "header=NO", "header=false"])
+def test_an_option_may_say_no(table: Path, option: str) -> None:
+    """In the words that people use."""
+    assert run("index", "-q", "--option", option, table).stdout == "101\n"
+
+
+def test_a_full_disk_is_explained_in_a_line(table: Path) -> None:
+    """Exit code 2, and no traceback at the end of the interpreter either."""
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(
+            [ALIQUOT, "slice", str(table), "0:10"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ran.returncode == 2
+    assert "No space left on device" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_a_forgotten_range_is_asked_for(table: Path) -> None:
+    """With the command as it should be."""
+    ran = run("slice", table)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"aliquot slice {table} START:STOP" in " ".join(ran.stderr.split())
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["index"], ["slice"]])
+def test_help_shows_one_example_a_line(command: list[str]) -> None:
+    """Not wrapped into a paragraph, and without the mark that keeps them apart."""
+    printed = run(*command, "--help").stdout
+    assert "\\b" not in printed
+    assert "\b" not in printed
+    examples = [line.strip() for line in printed.splitlines() if line.strip().startswith("aliquot ")]
+    assert len(examples) >= 2
+    assert all(example.count("aliquot ") == 1 for example in examples)
+
+
+def test_empty_files_have_no_units(tmp_path: Path) -> None:
+    """Two of them neither, and it is no error."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        path.touch()
+    ran = run("index", *paths)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("0 units, 0 B uncompressed")
+    assert run("index", "-q", *paths).stdout == "0\n"

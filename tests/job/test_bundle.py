@@ -133,3 +133,29 @@ def test_splitting_a_bundle_loses_nothing(
 def test_a_bundle_describes_itself_in_any_state(bundle: aliquot.Bundle) -> None:
     """States, values and errors come back from JSON."""
     assert aliquot.Bundle.from_desc(json.loads(json.dumps(bundle.to_desc()))) == bundle
+
+
+def test_values_are_given_only_where_all_parts_are_done() -> None:
+    """A part that is missing is named; what there is can be had."""
+    first, second = bundle_of((0, 10)).split(1, 4)
+    (mixed,) = first.attempt().join(second)
+    with pytest.raises(aliquot.JobStateError, match=r"\[4, 10\) are not run: bundle\.done\.values\(\)"):
+        mixed.values()
+    assert mixed.done.values() == [sum(range(4))]
+    with pytest.raises(aliquot.JobStateError, match="are failed"):
+        bundle_of((0, 10), bad_unit=3).attempt().values()
+
+
+def refuse_to_join(first: int, second: int) -> int:
+    raise ArithmeticError(f"{first} and {second} do not go together")
+
+
+def test_values_are_kept_where_joining_them_raises() -> None:
+    """Work that was done is not lost by a fault in the join; a warning says what happened."""
+    whole = aliquot.Bundle.of(aliquot.FunctionJob(sum, range(10), refuse_to_join))
+    first, second = (part.attempt() for part in whole.split(1, 4))
+    with pytest.warns(RuntimeWarning, match=r"\[0, 4\) and \[4, 10\) stay apart.*ArithmeticError: 6 and 39"):
+        (both,) = first.join(second)
+    assert slices_of(both) == [(0, 4), (4, 10)]
+    with pytest.warns(RuntimeWarning, match="stay apart"):
+        assert both.done.values() == [6, 39]

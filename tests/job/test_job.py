@@ -5,7 +5,9 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Self
 
+import numpy as np
 import pytest
 
 import aliquot
@@ -134,3 +136,88 @@ def test_errors_travel_between_processes(error: aliquot.AliquotError) -> None:
     if isinstance(error, aliquot.DataError):
         assert isinstance(travelled, aliquot.DataError)
         assert (travelled.path, travelled.unit, travelled.byte) == (error.path, error.unit, error.byte)
+
+
+def test_a_job_class_without_from_desc_says_so() -> None:
+    """To whoever rebuilds one, by its class or by its description."""
+
+    class Halfway(aliquot.Job):
+        type_name = "test.halfway"
+        size = 1
+
+        def split(self, count: int, size: int) -> list[Self]:
+            return [self]
+
+        def join(self, other: Self) -> list[Self]:
+            return [self, other]
+
+        def execute(self) -> int:
+            return 1
+
+        def to_desc(self) -> Description:
+            return self.describe()
+
+    for rebuild in (Halfway.from_desc, aliquot.Job.from_desc):
+        with pytest.raises(aliquot.JobError, match="the job class Halfway does not define from_desc"):
+            rebuild(Halfway().to_desc())
+
+
+def test_the_attributes_of_a_job_travel() -> None:
+    """What was set comes back as it was; what was not set is not described."""
+    job = Counting(0, 4)
+    assert "attributes" not in job.to_desc()
+    job.resources = aliquot.Resources(cores=2, memory_bytes=10**9)
+    job.inputs = ("a.txt", "b.txt")
+    job.outputs = ("out",)
+    job.environment = (("PATH", "/bin"), ("LANG", "C"))
+    travelled = Counting.from_desc(json.loads(json.dumps(job.to_desc())))
+    assert travelled == job
+    assert travelled != Counting(0, 4)
+    assert travelled.resources == aliquot.Resources(cores=2, memory_bytes=10**9)
+    assert (travelled.inputs, travelled.outputs) == (("a.txt", "b.txt"), ("out",))
+    assert travelled.environment == (("PATH", "/bin"), ("LANG", "C"))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "complaint"),
+    [
+        ({"resources": 5}, "the attribute 'resources' of a described job is malformed"),
+        ({"resources": {"cores": "two"}}, "the attribute 'resources' of a described job is malformed"),
+        ({"inputs": "a.txt"}, "the attribute 'inputs' of a described job is malformed"),
+        ({"environment": [["PATH"]]}, "the attribute 'environment' of a described job is malformed"),
+        ({"colour": "red"}, "a job has no attribute 'colour'"),
+        ([1, 2], "attributes"),
+        ("text", "attributes"),
+    ],
+)
+def test_a_malformed_attribute_is_explained(attributes: object, complaint: str) -> None:
+    """As a description, never as a bug."""
+    with pytest.raises(aliquot.DescriptionError, match=complaint):
+        Counting.from_desc({**Counting(0, 4).to_desc(), "attributes": attributes})
+
+
+def words(numbers: range) -> set[str]:
+    """Many make a set that keeps them in an order that depends on how it was made."""
+    return {f"word {number}" for number in numbers}
+
+
+@pytest.mark.parametrize(
+    ("value", "same", "other"),
+    [
+        (np.arange(3), np.arange(3), np.arange(1, 4)),
+        (np.arange(3), np.arange(3), np.arange(4)),
+        (np.arange(3), np.arange(3), np.zeros((2, 3))),
+        ([np.arange(3), 1], [np.arange(3), 1], [np.arange(3), 2]),
+        ({"a": np.arange(3)}, {"a": np.arange(3)}, {"a": np.arange(1, 4)}),
+        (words(range(200)), words(range(199, -1, -1)), words(range(199))),
+        (1.0, 1.0, None),
+    ],
+    ids=["array", "length", "shape", "list of arrays", "dict of arrays", "set", "number"],
+)
+def test_jobs_are_equal_where_their_values_are(value: Any, same: Any, other: Any) -> None:
+    """Arrays and sets too, alone and in a bundle."""
+    first, second, third = (Counting(0, 4).with_result(aliquot.Done(found)) for found in (value, same, other))
+    assert first == second
+    assert first != third
+    assert aliquot.Bundle.of(first) == aliquot.Bundle.of(second)
+    assert aliquot.Bundle.of(first) != aliquot.Bundle.of(third)

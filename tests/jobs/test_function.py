@@ -5,6 +5,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,3 +64,64 @@ def test_parts_are_joined_in_the_order_of_their_units() -> None:
     first, second = aliquot.FunctionJob(list, aliquot.open(range(4)), operator.add).split(1, 2)
     (joined,) = second.attempt().join(first.attempt())
     assert joined.result == aliquot.Done([0, 1, 2, 3])
+
+
+def test_parts_of_different_functions_are_not_joined() -> None:
+    """Their values are not those of one job."""
+    numbers = aliquot.open(range(4))
+    first, _ = aliquot.FunctionJob(sum, numbers).split(1, 2)
+    _, second = aliquot.FunctionJob(max, numbers).split(1, 2)
+    with pytest.raises(aliquot.UsageError, match="functions differ"):
+        first.join(second)
+    with pytest.raises(aliquot.UsageError, match="functions differ"):
+        first.attempt().join(second.attempt())
+
+
+def test_parts_of_different_joins_are_not_joined() -> None:
+    """Nobody could say which of the two to use."""
+    numbers = aliquot.open(range(4))
+    first, _ = aliquot.FunctionJob(sum, numbers, operator.add).split(1, 2)
+    _, second = aliquot.FunctionJob(sum, numbers, operator.mul).split(1, 2)
+    with pytest.raises(aliquot.UsageError, match="functions differ"):
+        second.join(first)
+
+
+def test_parts_of_one_job_that_travelled_are_joined() -> None:
+    """A function that was pickled is the same function."""
+    parts = aliquot.FunctionJob(lambda batch: sum(batch) + 0, range(4)).split(1, 2)
+    first, second = (aliquot.FunctionJob.from_desc(part.to_desc()) for part in parts)
+    (whole,) = first.join(second)
+    assert whole.execute() == 6
+
+
+def test_a_job_that_is_done_is_not_split() -> None:
+    """Its value belongs to all of its units."""
+    with pytest.raises(aliquot.JobStateError, match="its value cannot be cut"):
+        aliquot.FunctionJob(sum, range(4)).attempt().split(1, 2)
+
+
+def test_a_job_that_failed_is_split_into_parts_that_are_not_run() -> None:
+    """So that the bad unit is found."""
+    parts = aliquot.FunctionJob(lambda batch: 1 // 0, range(4)).attempt().split(1, 2)
+    assert [part.result for part in parts] == [aliquot.NOT_RUN, aliquot.NOT_RUN]
+
+
+def test_a_source_may_be_given_as_it_would_be_opened(tmp_path: Path) -> None:
+    """A path of either kind, a range, a list."""
+    path = tmp_path / "a.txt"
+    path.write_text("a\nb\n")
+    sources: list[Any] = [path, str(path), range(2), [5, 6]]
+    assert [aliquot.FunctionJob(len, source).execute() for source in sources] == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("source", [5, None, {"a": 1}, sum])
+def test_a_source_that_cannot_be_opened_is_refused(source: Any) -> None:
+    """Said where the job is made, with what can be opened."""
+    with pytest.raises(aliquot.UsageError, match="cannot be opened"):
+        aliquot.FunctionJob(len, source)
+
+
+def test_a_source_that_is_missing_is_refused(tmp_path: Path) -> None:
+    """With its name."""
+    with pytest.raises(aliquot.DataError, match=r"missing\.txt: there is no such file"):
+        aliquot.FunctionJob(len, tmp_path / "missing.txt")

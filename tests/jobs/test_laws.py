@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -11,8 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import aliquot
+from aliquot.job.result import same_result, same_value
 from aliquot.testing import check_description, check_history, check_split
 from tests.job.counting import Counting
 
@@ -33,6 +37,18 @@ def total(batch: Any) -> int:
 
 def row_count(batch: Any) -> int:
     return len(batch)
+
+
+def histogram(batch: Any) -> NDArray[np.int64]:
+    return np.bincount(np.asarray(batch, dtype=np.int64) % 5, minlength=5)
+
+
+def distinct_words(batch: Any) -> set[str]:
+    return {f"word {number % 17}" for number in batch}
+
+
+def tenths(batch: Any) -> float:
+    return float(sum(0.1 * number for number in batch))
 
 
 def _lines_job(directory: Path, units: int) -> Case:
@@ -81,11 +97,37 @@ def _pairs_job(directory: Path, units: int) -> Case:
     return aliquot.FunctionJob(row_count, pairs), units
 
 
+def _item_pairs_job(directory: Path, units: int) -> Case:
+    letters = [chr(ord("a") + number % 26) for number in range(units)]
+    pairs = aliquot.together(aliquot.open(letters, "items"), aliquot.open(list(range(units))))
+    return aliquot.FunctionJob(as_list, pairs), list(zip(letters, range(units), strict=True))
+
+
+def _arrays_job(directory: Path, units: int) -> Case:
+    return aliquot.FunctionJob(histogram, aliquot.open(range(units))), histogram(range(units))
+
+
+def _sets_job(directory: Path, units: int) -> Case:
+    return aliquot.FunctionJob(distinct_words, range(units), operator.or_), distinct_words(range(units))
+
+
 def _own_job(directory: Path, units: int) -> Case:
     return Counting(2, 2 + units), sum(range(2, 2 + units))
 
 
-ALL_CASES = [_lines_job, _csv_job, _files_job, _array_job, _range_job, _items_job, _pairs_job, _own_job]
+ALL_CASES = [
+    _lines_job,
+    _csv_job,
+    _files_job,
+    _array_job,
+    _range_job,
+    _items_job,
+    _pairs_job,
+    _item_pairs_job,
+    _arrays_job,
+    _sets_job,
+    _own_job,
+]
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +150,7 @@ def test_any_history_gives_the_same_result(directory: Path, make_case: Any, seed
     """Split, join, describe and execute in any order: the value is that of the whole job."""
     random = Random(seed)
     job, value = make_case(directory, random.randint(1, 40))
-    assert job.execute() == value
+    assert same_value(job.execute(), value)
     check_history(job, value, random)
 
 
@@ -117,7 +159,7 @@ def test_a_job_without_units_can_be_executed_but_not_split(directory: Path, make
     """No units: no parts, and the function is given an empty batch."""
     job, value = make_case(directory, 0)
     assert job.split(3, 3) == []
-    assert job.execute() == value
+    assert same_value(job.execute(), value)
 
 
 @pytest.mark.parametrize("make_case", ALL_CASES)
@@ -125,4 +167,18 @@ def test_a_described_job_is_the_same_job(directory: Path, make_case: Any) -> Non
     """Through JSON and back, also after it was executed."""
     job, value = make_case(directory, 10)
     check_description(job)
-    assert check_description(job.attempt()).result == aliquot.Done(value)
+    assert same_result(check_description(job.attempt()).result, aliquot.Done(value))
+
+
+@given(seed=st.integers(0, 10**9))
+def test_sums_of_floating_point_numbers_are_compared_as_told(seed: int) -> None:
+    """Another order of adding gives another last digit, which math.isclose forgives."""
+    check_history(aliquot.FunctionJob(tenths, range(40)), tenths(range(40)), Random(seed), equal=math.isclose)
+
+
+def test_a_history_that_ends_in_another_value_is_told() -> None:
+    """Also where the value is an array."""
+    job = aliquot.FunctionJob(histogram, range(40))
+    wrong = histogram(range(40)) + 1
+    with pytest.raises(AssertionError, match="after"):
+        check_history(job, wrong, Random(0))

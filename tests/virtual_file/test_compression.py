@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -391,3 +392,78 @@ def test_one_huge_zstd_frame_can_still_be_read_at_its_front(tmp_path: Path, prog
     data = random_lines(60_000)
     vf = aliquot.open(write(tmp_path / "a.txt.zst", compressed("zstd", data, program)))
     assert vf[0].encode() + b"\n" == data[:63]
+
+
+def frames_with_a_damaged_end(kind: str, program: Program) -> bytes:
+    """More frames than are decoded ahead, of which the last has a wrong checksum."""
+    frame = compressed(kind, random_lines(20_000), program)
+    if kind == "bgzip":
+        end = frame[-BGZF_END_BYTES:]
+        blocks = bytearray(frame[:-BGZF_END_BYTES] * 20)
+        blocks[-5] ^= 0x10  # the last eight bytes of a block are its checksum and its length
+        return bytes(blocks) + end
+    whole = bytearray(frame * 20)
+    whole[-1] ^= 0x10
+    return bytes(whole)
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "fixed", "record_bytes": 1}], ids=["lines", "fixed"])
+@pytest.mark.parametrize("kind", ["zstd", "bgzip"])
+def test_a_damaged_last_frame_is_refused_each_time(
+    tmp_path: Path, kind: str, options: dict[str, Any], program: Program
+) -> None:
+    """By the same object and by the next one: a part of the content is never remembered as all of it."""
+    path = write(tmp_path / f"a.txt{SUFFIXES[kind]}", frames_with_a_damaged_end(kind, program))
+    for _ in range(2):
+        vf = aliquot.open(path, **options)
+        for _ in range(3):
+            with refused("damaged", path=path):
+                len(vf)
+        assert not vf.source.complete
+
+
+@pytest.mark.parametrize("kind", ["zstd", "bgzip"])
+def test_the_front_of_a_file_with_a_damaged_last_frame_is_read(tmp_path: Path, kind: str, program: Program) -> None:
+    """Also after the damage was met."""
+    path = write(tmp_path / f"a.txt{SUFFIXES[kind]}", frames_with_a_damaged_end(kind, program))
+    vf = aliquot.open(path)
+    with refused("damaged", path=path):
+        len(vf)
+    lines = random_lines(20_000).splitlines(keepends=True)
+    for view in (vf, aliquot.open(path)):
+        assert view[100:110].read() == b"".join(lines[100:110])
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "fixed", "record_bytes": 1}], ids=["lines", "fixed"])
+def test_a_wrong_checksum_of_gzip_is_refused_each_time(tmp_path: Path, options: dict[str, Any]) -> None:
+    """By the same object and by the next one."""
+    data = bytearray(gzip.compress(random_lines(10_000), compresslevel=1))
+    data[-6] ^= 0x10  # the last eight bytes are the checksum and the length
+    path = write(tmp_path / "a.txt.gz", bytes(data))
+    for _ in range(2):
+        vf = aliquot.open(path, **options)
+        for _ in range(3):
+            with refused("gzip -t", path=path):
+                len(vf)
+
+
+@pytest.mark.parametrize("says_its_size", [True, False], ids=["with its size", "without its size"])
+def test_a_zstd_frame_that_holds_too_much_is_refused(tmp_path: Path, says_its_size: bool, program: Program) -> None:
+    """Some KB that would become more than 64 MiB, whether or not the frame says so; the advice names pzstd."""
+    plain = tmp_path / "plain"
+    plain.touch()
+    os.truncate(plain, 65 * 1024 * 1024)  # NULs that take no room on the disk
+    path = tmp_path / "a.bin.zst"
+    size = [] if says_its_size else ["--no-content-size"]
+    subprocess.run([program("zstd"), "-q", *size, str(plain), "-o", str(path)], check=True)
+    vf = aliquot.open(path, "fixed", record_bytes=1024)
+    for ask in (lambda: len(vf), lambda: vf[0]):
+        with refused("more than 64 MiB.*pzstd", path=path):
+            ask()
+
+
+def test_a_zstd_frame_from_a_pipe_that_holds_too_much_is_refused(tmp_path: Path, program: Program) -> None:
+    """Its writer could not know how much it would be."""
+    path = write(tmp_path / "a.bin.zst", compressed("zstd", bytes(65 * 1024 * 1024), program))
+    with refused("more than 64 MiB", path=path):
+        len(aliquot.open(path, "fixed", record_bytes=1024))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from pathlib import Path
 from random import Random
@@ -163,3 +164,40 @@ def test_carriage_returns_alone_are_not_taken_for_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", b"x,y\n1,2\r3,4\r5,6\r\n")
     with refused("", path=path, unit=0, byte=4):
         list(aliquot.open(path))
+
+
+@pytest.mark.parametrize("name", ["DATA.CSV.GZ", "Data.Csv.gz"])
+def test_names_may_be_in_upper_case(tmp_path: Path, name: str) -> None:
+    """Both suffixes mean what they mean in lower case."""
+    vf = aliquot.open(write(tmp_path / name, gzip.compress(b"x,y\n1,2\n")))
+    assert list(vf) == [{"x": "1", "y": "2"}]
+
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:
+    """Also where that is quoted and holds a delimiter; slices begin as the file does."""
+    for number, column in enumerate((b"x", b'"x"', b'"x,\nz"')):
+        data = BYTE_ORDER_MARK + column + b",y\n1,2\n3,4\n"
+        vf = aliquot.open(write(tmp_path / f"{number}.csv", data))
+        name = column.decode().strip('"')
+        assert list(vf) == [{name: "1", "y": "2"}, {name: "3", "y": "4"}]
+        assert vf[1:].read() == BYTE_ORDER_MARK + column + b",y\n3,4\n"
+
+
+@pytest.mark.parametrize("first", [b"1", b'"1"', b'"1,\n2"'])
+def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path, first: bytes) -> None:
+    """Where there is no header."""
+    path = write(tmp_path / "a.csv", BYTE_ORDER_MARK + first + b",2\n3,4\n")
+    vf = aliquot.open(path, header=False)
+    assert list(vf) == [[first.decode().strip('"'), "2"], ["3", "4"]]
+    vf[1:].instantiate(tmp_path / "part.csv")
+    assert list(aliquot.open(tmp_path / "part.csv", header=False)) == [["3", "4"]]
+
+
+def test_an_empty_table_may_have_a_byte_order_mark(tmp_path: Path) -> None:
+    """With or without a header, it has no rows."""
+    path = write(tmp_path / "a.csv", BYTE_ORDER_MARK)
+    for header in (True, False):
+        assert list(aliquot.open(path, header=header)) == []

@@ -12,10 +12,13 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 import aliquot
+from aliquot.virtual_file.boundaries import After
 from aliquot.virtual_file.file_source import FileSource
 
 from .making import numbered_lines, reads, write
@@ -293,3 +296,77 @@ def test_a_link_and_its_file_share_an_index(tmp_path: Path, own_cache: Path) -> 
     assert aliquot.open(tmp_path / "link.txt").count(wait=False) == 10
     assert isinstance(aliquot.open(path).source, FileSource)
     assert only_index(own_cache).exists()
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "fixed", "record_bytes": 64}], ids=["lines", "fixed"])
+@pytest.mark.parametrize("command", [["bgzip", "-c"], ["pzstd", "-q", "-c", "-1", "-p", "2"], ["gzip", "-c", "-1"]])
+def test_who_asks_while_a_thread_counts_gets_the_exact_number(
+    tmp_path: Path, options: dict[str, Any], command: list[str], program: Callable[[str], str]
+) -> None:
+    """However the two threads meet: nothing is counted twice or left out, and no more is said than there is."""
+    name, *arguments = command
+    done = subprocess.run([program(name), *arguments], input=wide_lines(), stdout=subprocess.PIPE, check=True)
+    path = write(tmp_path / f"a.txt{'.zst' if name == 'pzstd' else '.gz'}", done.stdout)
+    for _ in range(4):
+        vf = aliquot.open(path, **options)
+        vf.index(wait=False)
+        assert vf.count(wait=False) <= SEVERAL_MIB // 64
+        assert len(vf) == SEVERAL_MIB // 64
+        vf.source.forget_index()
+
+
+@pytest.mark.parametrize("command", [["bgzip", "-c"], ["gzip", "-c", "-1"], ["pzstd", "-q", "-c", "-1"]])
+@pytest.mark.parametrize("options", [{}, {"format": "fixed", "record_bytes": 64}], ids=["lines", "fixed"])
+def test_a_program_may_end_while_it_decodes_in_threads(
+    tmp_path: Path, command: list[str], options: dict[str, Any], program: Callable[[str], str]
+) -> None:
+    """Whatever is being decoded, it ends without a word."""
+    name, *arguments = command
+    done = subprocess.run([program(name), *arguments], input=wide_lines(), stdout=subprocess.PIPE, check=True)
+    path = write(tmp_path / f"a.txt{'.zst' if name == 'pzstd' else '.gz'}", done.stdout)
+    ending = f"import sys, aliquot; aliquot.open(sys.argv[1], **{options!r}).index(wait=False)"
+    ended = subprocess.run([sys.executable, "-c", ending, str(path)], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_a_format_that_is_registered_with_another_mark_is_counted_anew(tmp_path: Path) -> None:
+    """An index is of no use to other boundaries, though name and options are the same."""
+    path = write(tmp_path / "a.marked", b"a;b;c|d;")
+    found = []
+    for mark in (b";", b"|", b";"):
+
+        class Marked(aliquot.Format):
+            name = "test_marked"
+            suffixes = (".marked",)
+            boundaries = After(mark)
+
+            def parse(self, data: bytes, header: bytes) -> list[bytes]:
+                end = self.boundaries.terminator
+                return data.removesuffix(end).split(end) if data else []
+
+        aliquot.register_format(Marked)
+        found.append(list(aliquot.open(path)))
+    assert found == [[b"a", b"b", b"c|d"], [b"a;b;c", b"d;"], [b"a", b"b", b"c|d"]]
+
+
+def test_no_more_units_are_claimed_than_there_are(tmp_path: Path, program: Callable[[str], str]) -> None:
+    """Also while several threads read a compressed file to learn how many records of a fixed size it has."""
+    # What does not compress comes in many batches, between which the threads take turns.
+    data = Random(0).randbytes(SEVERAL_MIB)
+    done = subprocess.run([program("bgzip"), "-c", "-l", "0"], input=data, stdout=subprocess.PIPE, check=True)
+    vf = aliquot.open(write(tmp_path / "a.bin.gz", done.stdout), "fixed", record_bytes=64)
+    claimed: list[int] = []
+
+    class Watching(threading.Event):
+        """Asked after each piece whether to stop."""
+
+        def is_set(self) -> bool:
+            claimed.append(vf.count(wait=False))
+            return False
+
+    threads = [threading.Thread(target=vf.source.advance, args=(None, Watching())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 0 < max(claimed) <= SEVERAL_MIB // 64

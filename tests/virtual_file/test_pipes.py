@@ -178,3 +178,47 @@ def test_pipes_may_be_read_one_after_the_other(tmp_path: Path, temporary: Path) 
     with vf.pipes() as pipes:
         assert subprocess.run(["cat", pipes[1]], stdout=subprocess.PIPE, check=True).stdout == reads(9000)
     assert nothing_is_left(temporary)
+
+
+@pytest.mark.parametrize("unit", [0, 9])
+def test_reads_that_are_not_mates_are_not_piped(tmp_path: Path, temporary: Path, unit: int) -> None:
+    """The first and the last of a slice are looked at before any program is fed."""
+    other = reads(10).replace(b"@read%d\n" % unit, b"@other\n")
+    vf = aliquot.together(write(tmp_path / "r1.fq", reads(10)), write(tmp_path / "r2.fq", other))
+    with refused("not mates", unit=unit), vf.pipes():
+        pytest.fail("the block is not entered")
+    assert nothing_is_left(temporary)
+
+
+def test_an_error_in_the_block_is_told_that_the_pipe_was_not_fed(tmp_path: Path, temporary: Path) -> None:
+    """It is raised as it is, with a note of what may have caused it."""
+    path = write(tmp_path / "a.txt", random_lines(100))
+    vf = aliquot.open(path)
+    assert len(vf) == 100
+    path.unlink()
+
+    def read() -> None:
+        with vf.pipe() as pipe:
+            subprocess.run(["cat", pipe], stdout=subprocess.PIPE, check=True)
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        read()
+    (note,) = caught.value.__notes__
+    assert "could not be fed" in note
+    assert "cannot be opened any more" in note
+    assert nothing_is_left(temporary)
+
+
+def test_an_error_in_the_block_has_no_note_where_all_was_fed(tmp_path: Path) -> None:
+    """Nothing is blamed that is not to blame."""
+    vf = aliquot.open(write(tmp_path / "a.txt", random_lines(100)))
+
+    def read() -> None:
+        with vf.pipe() as pipe:
+            subprocess.run(["cat", pipe], stdout=subprocess.PIPE, check=True)
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        read()
+    assert not hasattr(caught.value, "__notes__")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -99,3 +100,29 @@ def test_slices_of_a_sequence_that_travelled_are_joined_again(items: Any) -> Non
     (batch,) = whole.batches()
     assert type(batch) is type(items)
     assert list(batch) == [3, 1, 2, 5]
+
+
+def through_json(vf: aliquot.VirtualFile) -> aliquot.VirtualFile:
+    return aliquot.VirtualFile.from_desc(json.loads(json.dumps(vf.to_desc())))
+
+
+def as_it_is(vf: aliquot.VirtualFile) -> aliquot.VirtualFile:
+    return vf
+
+
+@pytest.mark.parametrize("travel", [as_it_is, through_json])
+def test_views_of_two_lists_are_never_joined(travel: Callable[[aliquot.VirtualFile], aliquot.VirtualFile]) -> None:
+    """Though their numbers touch, and though the lists are equal, each keeps its own items."""
+    for other in ([7, 8, 9], [1, 2, 3]):
+        first, second = travel(aliquot.open([1, 2, 3])[:2]), travel(aliquot.open(other)[2:])
+        assert [list(view) for view in first.join(second)] == [[1, 2], [other[2]]]
+        assert [list(view) for view in second.join(first)] == [[1, 2], [other[2]]]
+
+
+@pytest.mark.parametrize("travel", [as_it_is, through_json])
+def test_views_of_one_list_are_joined(travel: Callable[[aliquot.VirtualFile], aliquot.VirtualFile]) -> None:
+    """Where they touch; also one that travelled with one that stayed."""
+    vf = aliquot.open([1, 2, 3, 4, 5])
+    for first, second in ((travel(vf[:2]), travel(vf[2:])), (travel(vf[:2]), vf[2:]), (vf[:2], travel(vf[2:]))):
+        assert [list(view) for view in first.join(second)] == [[1, 2, 3, 4, 5]]
+    assert [list(view) for view in travel(vf[:2]).join(travel(vf[3:]))] == [[1, 2], [4, 5]]

@@ -75,6 +75,8 @@ def test_a_dtype_may_be_given_as_numpy_users_give_it(tmp_path: Path, dtype: Any)
         {"dtype": "no dtype"},
         {"dtype": "O"},
         {"dtype": "V0"},
+        {"dtype": "(2,)<f4"},
+        {"dtype": np.dtype(("<f4", (2, 3)))},
     ],
 )
 def test_records_without_a_size_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:

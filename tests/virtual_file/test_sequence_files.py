@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -141,3 +144,38 @@ def test_a_file_without_a_known_name_is_known_by_its_first_bytes(tmp_path: Path)
     """FASTA and FASTQ tell what they are."""
     assert [record.name for record in aliquot.open(write(tmp_path / "reads", reads(2)))] == ["read0", "read1"]
     assert [record.name for record in aliquot.open(write(tmp_path / "genome", b">a\nAC\n"))] == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip", "bgzf"])
+def test_batches_hold_the_reads_that_are_parsed_alone(tmp_path: Path, kind: str, program: Callable[[str], str]) -> None:
+    """Of any size, from any read on, however it is compressed."""
+    data = reads(60)
+    match kind:
+        case "plain":
+            path = write(tmp_path / "a.fastq", data)
+        case "gzip":
+            path = write(tmp_path / "a.fastq.gz", gzip.compress(data))
+        case _:
+            blocked = subprocess.run([program("bgzip"), "-c"], input=data, stdout=subprocess.PIPE, check=True).stdout
+            path = write(tmp_path / "a.fastq.gz", blocked)
+    vf = aliquot.open(path)
+    alone = [vf[unit] for unit in range(60)]
+    for size in (*range(1, 62), None):
+        for start, stop in ((0, 60), (7, 53), (59, 60)):
+            batches = list(vf[start:stop].batches(size))
+            assert [record for batch in batches for record in batch] == alone[start:stop]
+            assert all(len(batch) == size for batch in batches[:-1])
+
+
+@pytest.mark.parametrize("size", [None, 1, 7, 100, 10_000])
+def test_a_bad_read_in_the_middle_of_batches_is_named(tmp_path: Path, size: int | None) -> None:
+    """With its number and where it begins, after the batches before it."""
+    before = reads(3000)
+    path = write(tmp_path / "a.fastq", before + b"@bad\nACGT\n+\nII\n" + reads(3000))
+    given = 0
+    batches = aliquot.open(path).batches(size)
+    with refused("", path=path, unit=3000, byte=len(before)):
+        for batch in batches:
+            given += len(batch)
+    if size is not None:
+        assert given == 3000 // size * size

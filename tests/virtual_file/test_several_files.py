@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import aliquot
+from aliquot.virtual_file.boundaries import After
 
 from .making import numbered_lines, random_lines, reads, write
 from .refusals import refused
@@ -250,3 +252,129 @@ def test_several_files_have_no_single_content(tmp_path: Path) -> None:
     for operation in (vf.read, lambda: vf.write_to(1), lambda: vf.pipe().__enter__()):
         with pytest.raises(aliquot.UsageError, match="members"):
             operation()
+
+
+def test_pairs_of_unequal_length_are_refused_where_one_is_remembered(tmp_path: Path) -> None:
+    """The longer one is known to its end before the shorter one is looked at."""
+    paths = pair(tmp_path, reads(50), reads(40))
+    aliquot.open(paths[0]).index()
+    vf = aliquot.together(*paths)
+    for ask in (lambda: len(vf), lambda: list(vf), lambda: vf[45]):
+        with refused("ends after 40 units", path=paths[1], unit=40):
+            ask()
+
+
+def test_a_whole_view_that_travelled_is_taken_together(tmp_path: Path) -> None:
+    """Though it came back with a start and a stop."""
+    paths = pair(tmp_path, reads(5), reads(5))
+    first, second = (aliquot.open(path) for path in paths)
+    assert len(first) == 5
+    travelled = [pickle.loads(pickle.dumps(view)) for view in (first, second)]
+    assert len(aliquot.together(*travelled)) == 5
+
+
+def test_a_list_is_not_taken_together(tmp_path: Path) -> None:
+    """The message says how to give its files."""
+    paths = pair(tmp_path, reads(5), reads(5))
+    with pytest.raises(aliquot.UsageError, match=r"together\(\*files\)"):
+        aliquot.together(list(paths))  # type: ignore[arg-type]  # what is tested
+
+
+# Describing some of many files
+
+
+def ten_files(folder: Path) -> list[Path]:
+    """Ten files of ten lines each."""
+    return [
+        write(folder / f"{number}.txt", b"".join(b"%d\n" % (10 * number + unit) for unit in range(10)))
+        for number in range(10)
+    ]
+
+
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize(
+    ("start", "stop", "touched"),
+    [(0, 5, [0]), (0, 10, [0]), (10, 20, [1]), (35, 36, [3]), (15, 41, [1, 2, 3, 4]), (95, 100, [9])],
+)
+def test_only_the_files_of_a_slice_are_described(
+    tmp_path: Path, counted: bool, start: int, stop: int, touched: list[int]
+) -> None:
+    """Its description does not grow with the list, and its units keep their numbers."""
+    paths = ten_files(tmp_path)
+    vf = aliquot.open(paths)
+    if counted:
+        assert len(vf) == 100
+    desc = json.loads(json.dumps(vf[start:stop].to_desc()))
+    assert [file["path"] for file in desc["source"]["files"]] == [str(paths[number]) for number in touched]
+    travelled = aliquot.VirtualFile.from_desc(desc)
+    assert (travelled.start, travelled.stop) == (start, stop)
+    assert list(travelled) == [str(number) for number in range(start, stop)]
+
+
+@pytest.mark.parametrize("size", [1, 7, 10, 33])
+def test_slices_of_many_files_that_travelled_are_joined_again(tmp_path: Path, size: int) -> None:
+    """In any order, each holding only some of the files, they become the whole."""
+    ten_files(tmp_path)
+    vf = aliquot.open(tmp_path / "*.txt")
+    parts = [aliquot.VirtualFile.from_desc(json.loads(json.dumps(part.to_desc()))) for part in vf.split(100, size)]
+    joined = parts[::2] + parts[1::2]
+    while len(joined) > 1:
+        joined.sort(key=lambda part: part.start)
+        first, second, *rest = joined
+        joined = first.join(second) + rest
+    assert joined == [vf]
+    assert joined[0].read() == vf.read()
+
+
+def test_slices_that_travelled_and_do_not_touch_stay_apart(tmp_path: Path) -> None:
+    """Of one list, and of two lists that have a file in common."""
+    paths = ten_files(tmp_path)
+    vf = aliquot.open(paths)
+    ends = [aliquot.VirtualFile.from_desc(part.to_desc()) for part in (vf[:5], vf[50:55])]
+    assert [list(part) for part in ends[1].join(ends[0])] == [list(vf[:5]), list(vf[50:55])]
+    other = aliquot.open([paths[0], paths[5]])
+    assert [list(part) for part in other[:10].join(vf[10:20])] == [list(vf[:10]), list(vf[10:20])]
+
+
+# Batches
+
+
+def test_an_empty_first_file_does_not_make_giant_batches(tmp_path: Path) -> None:
+    """How many units are quick is found in a file that has some."""
+    paths = [write(tmp_path / "a.txt", b""), write(tmp_path / "b.txt", random_lines(20_000))]
+    sizes = [len(batch) for batch in aliquot.open(paths).batches()]
+    assert sum(sizes) == 20_000
+    assert max(sizes) < 10_000
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.fastq"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 10, 25, 100])
+def test_batches_that_cross_files_have_the_size_that_was_asked_for(tmp_path: Path, name: str, size: int) -> None:
+    """Only the last one is smaller, and nothing is lost, however small the files are."""
+    make = reads if name == "a.fastq" else numbered_lines
+    paths = [write(tmp_path / f"{number}{name}", make(units)) for number, units in enumerate((7, 0, 1, 20, 2))]
+    vf = aliquot.open(paths)
+    batches = list(vf.batches(size))
+    assert [len(batch) for batch in batches] == [min(size, 30 - at) for at in range(0, 30, size)]
+    one_by_one = [str(vf[unit]) for unit in range(30)]
+    assert [str(record) for batch in batches for record in batch] == one_by_one
+
+
+def test_a_mark_is_put_behind_a_first_file_without_its_last_one(tmp_path: Path) -> None:
+    """The bytes that are written hold as many units as the stream has."""
+
+    class Marked(aliquot.Format):
+        name = "test_stream"
+        boundaries = After(b"$$$$\n")
+
+        def parse(self, data: bytes, header: bytes) -> list[bytes]:
+            return data.removesuffix(b"$$$$\n").split(b"$$$$\n") if data else []
+
+    paths = [write(tmp_path / "a", b"a\n$$$$\nb\n"), write(tmp_path / "b", b"c\n$$$$\nd\n$$$$\n")]
+    vf = aliquot.open(paths, Marked())
+    assert list(vf) == [b"a\n", b"b\n", b"c\n", b"d\n"]
+    for start in range(4):
+        for stop in range(start, 5):
+            vf[start:stop].instantiate(tmp_path / "out")
+            assert list(aliquot.open(tmp_path / "out", Marked())) == list(vf[start:stop])
+            assert (tmp_path / "out").read_bytes() == vf[start:stop].read()

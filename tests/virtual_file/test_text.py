@@ -219,3 +219,48 @@ def test_text_that_is_decoded_may_hold_other_line_separators(tmp_path: Path) -> 
     """Only newlines end lines: not form feeds, not U+2028, not NEL."""
     text = "a\fb\x1cc\u2028d\x85e"
     assert list(aliquot.open(write(tmp_path / "a.txt", text + "\nnext\n"))) == [text, "next"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["a.txt", "a.csv"])
+def test_utf16_text_is_refused(tmp_path: Path, name: str, encoding: str) -> None:
+    """With the program that converts it."""
+    path = write(tmp_path / name, "\ufeffx,y\n1,2\n".encode(encoding))
+    with refused("UTF-16.*iconv", path=path, byte=0):
+        len(aliquot.open(path))
+    with refused("UTF-16.*iconv", path=path, byte=0):
+        list(aliquot.open(path))
+
+
+def test_utf16_rows_without_a_header_are_refused(tmp_path: Path) -> None:
+    """As those with one."""
+    path = write(tmp_path / "a.csv", "\ufeff1,2\n3,4\n".encode("utf-16-le"))
+    with refused("UTF-16.*iconv", path=path, byte=0):
+        len(aliquot.open(path, header=False))
+
+
+def test_only_a_number_or_a_slice_selects_units(tmp_path: Path) -> None:
+    """Anything else is the caller's mistake."""
+    vf: Any = aliquot.open(write(tmp_path / "a.txt", b"a\nb\n"))
+    for where in ("x", None, 1.0, (0, 1)):
+        with pytest.raises(aliquot.UsageError, match="units are numbered"):
+            vf[where]
+
+
+@pytest.mark.parametrize(
+    ("units", "sizes"), [(8, [1] * 8), (100, [12, 13] * 4), (5, [1] * 5), (0, []), (9, [1] * 7 + [2])]
+)
+def test_a_split_without_a_size_gives_nearly_equal_parts(tmp_path: Path, units: int, sizes: list[int]) -> None:
+    """As many as asked for, fewer where there are fewer units; together they are the whole."""
+    data = b"".join(b"%d\n" % number for number in range(units))
+    parts = aliquot.open(write(tmp_path / "a.txt", data)).split(8)
+    assert [len(part) for part in parts] == sizes
+    assert b"".join(part.read() for part in parts) == data
+
+
+def test_a_batch_is_all_units_at_once(tmp_path: Path) -> None:
+    """Parsed, in one sequence."""
+    vf = aliquot.open(write(tmp_path / "a.txt", b"a\nb\nc\n"))
+    assert vf.batch() == ["a", "b", "c"]
+    assert vf[1:2].batch() == ["b"]
+    assert vf[1:1].batch() == []

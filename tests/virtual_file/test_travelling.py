@@ -332,6 +332,10 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
         ("a.csv", {"seperator": ";"}, "'csv' has no option 'seperator': it has delimiter, quote, header, encoding"),
         ("a.jsonl", {"encoding": "latin-1"}, "'jsonl' has no option 'encoding': it has none"),
         ("a.csv", {"delimiter": 5}, "delimiter"),
+        ("a.csv", {"delimiter": 0}, "delimiter"),
+        ("a.csv", {"encoding": 5}, "encoding"),
+        ("a.csv", {"header": "maybe"}, "header"),
+        ("a.csv", {"header": 2}, "header"),
         ("a.csv", {"quote": False}, "quote"),
         ("a.csv", {"encoding": None}, "encoding"),
         ("a.csv", {"header": "no"}, "header"),
@@ -342,3 +346,45 @@ def test_wrong_options_are_refused(tmp_path: Path, name: str, options: dict[str,
     """With those that there are, or with the one whose value cannot be."""
     with pytest.raises(aliquot.UsageError, match=says):
         aliquot.open(write(tmp_path / name, b"1\n"), **options)
+
+
+def sources_of_ten(folder: Path) -> dict[str, aliquot.VirtualFile]:
+    """Ten units of each kind of source."""
+    path = write(folder / "a.txt", numbered_lines(10))
+    half = write(folder / "b.txt", numbered_lines(5))
+    return {
+        "items": aliquot.open(list(range(10))),
+        "range": aliquot.open(range(10)),
+        "file": aliquot.open(path),
+        "files": aliquot.open([half, half]),
+        "together": aliquot.together(path, aliquot.open(range(10))),
+    }
+
+
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("kind", ["items", "range", "file", "files", "together"])
+def test_a_described_stop_beyond_the_end_is_refused(tmp_path: Path, kind: str, counted: bool) -> None:
+    """At the latest when units are wanted, whatever the source is."""
+    vf = sources_of_ten(tmp_path)[kind]
+    if counted:
+        assert len(vf) == 10
+    desc = changed(described(vf), start=8, stop=12)
+    with pytest.raises((aliquot.DescriptionError, aliquot.DataError), match="10"):
+        list(aliquot.VirtualFile.from_desc(desc))
+
+
+@pytest.mark.parametrize("kind", ["items", "files"])
+def test_a_described_start_before_what_travelled_is_refused(tmp_path: Path, kind: str) -> None:
+    """Units that are not in the description are not made up from others."""
+    desc = changed(described(sources_of_ten(tmp_path)[kind][6:8]), start=3)
+    with pytest.raises((aliquot.DescriptionError, aliquot.DataError)):
+        list(aliquot.VirtualFile.from_desc(desc))
+
+
+@pytest.mark.parametrize("numbers", [[1, 2, 0], ["a", "b", "c"], 5, None])
+def test_a_range_that_cannot_be_is_refused(numbers: Any) -> None:
+    """As a description: no step of 0, and nothing but numbers."""
+    desc = described(aliquot.open(range(3)))
+    broken = changed(desc, source=changed(desc["source"], range=numbers), start=0, stop=0)
+    with pytest.raises(aliquot.DescriptionError):
+        aliquot.VirtualFile.from_desc(broken)

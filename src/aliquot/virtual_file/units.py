@@ -72,8 +72,11 @@ class EqualUnits(Units):
     def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
         """Only a compressed file has to be read to learn its size."""
         if not self.complete:
-            for piece in self._storage.pieces(self._seen_bytes, threads=os.cpu_count() or 1):
-                self._seen_bytes += len(piece)
+            at = self._seen_bytes
+            for piece in self._storage.pieces(at, threads=os.cpu_count() or 1):
+                at += len(piece)
+                # Several threads may read at once: none adds to what another has seen.
+                self._seen_bytes = max(self._seen_bytes, at)
                 if (units is not None and self.known >= units) or (stop is not None and stop.is_set()):
                     return
             self._cache.save(
