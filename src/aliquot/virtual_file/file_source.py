@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
@@ -19,14 +21,16 @@ from aliquot.virtual_file.storage import Identity, Storage, open_storage
 from aliquot.virtual_file.streaming import KeptStreams, RecordStream
 from aliquot.virtual_file.units import EqualUnits, Units
 
-# Small enough for the caches of a core and, with short reads, for Python's garbage collector, which looks at all new
-# objects again whenever there are 700 of them.
-_BATCH_BYTES = 64 * 1024
+# Large enough to make up for looking up where a batch begins, small enough for the caches of a core.
+_BATCH_BYTES = 256 * 1024
+# A stream looks nothing up, and its records are best when they fit into the smallest cache.
+_STREAMED_BATCH_BYTES = 40 * 1024
 _SAMPLE_BYTES = 4 * 1024
 
 
 _kept_streams = KeptStreams()
 renew_locks_after_fork(_kept_streams)
+atexit.register(_kept_streams.close_all)
 
 
 class FileSource(Source):
@@ -87,39 +91,49 @@ class FileSource(Source):
             records = self.format.parse(data, self._header)
         except Malformed as fault:
             raise self._explained(fault, start, begin) from fault
-        self._check_count(records, start, stop)
+        if len(records) != stop - start:
+            raise self._miscounted(start, stop, f"were parsed as {len(records)} records")
         return records
 
     def batches(self, start: int, stop: int, units: int) -> Iterator[Sequence[Any]]:
-        """From one stream over all units, where the format can."""
+        """From one stream over all units, where the format can; from where it cannot, each batch by itself."""
+        at = start
+        for batch in self._streamed(start, stop, units):
+            at += len(batch)
+            yield batch
+        yield from super().batches(at, stop, units)
+
+    def _streamed(self, start: int, stop: int, units: int) -> Iterator[list[Any]]:
+        """As many batches as a stream gives; it ends before a unit that its parser does not like."""
         try:
             stream = _kept_streams.take(self, start, stop) or self._open_stream(start, stop)
         except AliquotError:
             raise
-        except Exception as error:
-            raise self._unreadable(start, min(start + units, stop), error) from error
-        if stream is None:
-            yield from super().batches(start, stop, units)
+        except Exception:
             return
-        for at in range(start, stop, units):
-            end = min(at + units, stop)
-            try:
-                batch = stream.take(end - at)
-                self._check_count(batch, at, end)
-            except Exception as error:
+        if stream is None:
+            return
+        process = os.getpid()
+        kept = False
+        try:
+            for batch in stream.batches(stop, units):
+                if stream.next_unit == stop:
+                    self.storage.check_opened(stream.file)
+                    kept = _kept_streams.keep(stream)
+                yield batch
+                if os.getpid() != process:
+                    return  # two processes must not read on from one place
+        except AliquotError:
+            raise
+        except Exception:
+            return
+        finally:
+            if not kept:
                 stream.close()
-                if isinstance(error, AliquotError):
-                    raise
-                raise self._unreadable(at, end, error) from error
-            if end == stop:
-                self.storage.check_unchanged()
-                _kept_streams.keep(stream)
-            yield batch
 
     def _open_stream(self, start: int, stop: int) -> RecordStream | None:
         begin, _ = self._range(start, stop)
-        known = self._units.known
-        file = self.storage.open_range(begin, self._units.byte_of(known))
+        file = self.storage.open_from(begin)
         try:
             records = self.format.stream(file)
         except BaseException:
@@ -128,17 +142,13 @@ class FileSource(Source):
         if records is None:
             file.close()
             return None
-        return RecordStream(self, file, records, start, known)
-
-    def _unreadable(self, start: int, stop: int, error: Exception) -> DataError:
-        """Find out what is wrong with some units, by parsing them alone."""
-        self.records_of(start, stop)
-        return self._miscounted(start, stop, f"could not be read ({error})")
+        return RecordStream(self, file, records, start, self._units.known)
 
     def typical_batch_units(self) -> int:
-        """As many as come in 64 KiB."""
+        """As many as are quick to read and to work on."""
         self.advance(1)
-        return max(1, int(_BATCH_BYTES / self._units.bytes_per_unit))
+        streamed = type(self.format).stream is not Format.stream
+        return max(1, int((_STREAMED_BATCH_BYTES if streamed else _BATCH_BYTES) / self._units.bytes_per_unit))
 
     def header(self, units: int) -> bytes:
         """As the format repeats it."""
@@ -211,10 +221,6 @@ class FileSource(Source):
             except Malformed as fault:
                 raise self._explained(fault, start, begin) from fault
         return begin, end
-
-    def _check_count(self, records: Sequence[Any], start: int, stop: int) -> None:
-        if len(records) != stop - start:
-            raise self._miscounted(start, stop, f"were parsed as {len(records)} records")
 
     def _miscounted(self, start: int, stop: int, problem: str) -> DataError:
         begin, end = self._range(start, stop)

@@ -72,7 +72,10 @@ class ScannedUnits(Units):
     @property
     def bytes_per_unit(self) -> float:
         """On average so far."""
+        # The last block is mostly a short one.
         seen_bytes = self._index.block_count * BLOCK_BYTES
+        if self._total is not None:
+            seen_bytes = self._content_end() - self._content_start
         return max(1.0, seen_bytes / max(1, self.known))
 
     def advance(self, units: int | None, stop: threading.Event | None = None) -> None:

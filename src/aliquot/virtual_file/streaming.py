@@ -20,20 +20,26 @@ class RecordStream:
 
     def __init__(self, source: object, file: io.RawIOBase, records: Iterator[Any], next_unit: int, stop: int) -> None:
         self.source = source
-        self._file = file
+        self.file = file
         self._records = records
         self.next_unit = next_unit
         self.stop = stop
 
-    def take(self, units: int) -> list[Any]:
-        """The next records, fewer only where the parser finds fewer."""
-        taken = list(islice(self._records, units))
-        self.next_unit += len(taken)
-        return taken
+    def batches(self, stop: int, units: int) -> Iterator[list[Any]]:
+        """The records up to a unit, so many at a time. No loop over records is in Python."""
+        whole_batches, rest = divmod(stop - self.next_unit, units)
+        for batch in islice(zip(*[self._records] * units, strict=False), whole_batches):
+            self.next_unit += units
+            yield list(batch)
+        last = list(islice(self._records, rest))
+        # Fewer are no batch: the parser does not agree with the index about where a unit ends.
+        if rest and len(last) == rest:
+            self.next_unit += rest
+            yield last
 
     def close(self) -> None:
         """Nothing more is wanted."""
-        self._file.close()
+        self.file.close()
 
 
 class KeptStreams:
@@ -43,16 +49,16 @@ class KeptStreams:
         self._lock = threading.Lock()
         self._streams: list[RecordStream] = []
 
-    def keep(self, stream: RecordStream) -> None:
-        """Keep a stream, and close the one that was kept longest if there are too many."""
+    def keep(self, stream: RecordStream) -> bool:
+        """Keep a stream unless it is at its end, and close the one that was kept longest if there are too many."""
         if stream.next_unit >= stream.stop:
-            stream.close()
-            return
+            return False
         with self._lock:
             self._streams.append(stream)
             dropped = self._streams.pop(0) if len(self._streams) > _MOST_KEPT else None
         if dropped is not None:
             dropped.close()
+        return True
 
     def take(self, source: object, start: int, stop: int) -> RecordStream | None:
         """The stream that goes on at a unit and reaches far enough, if one is kept."""
@@ -63,6 +69,11 @@ class KeptStreams:
         return None
 
     def renew_locks(self) -> None:
-        """In a new process, forget them: the old one goes on with them."""
+        """In a new process, give them up: the old one goes on with them."""
         self._lock = threading.Lock()
-        self._streams.clear()
+        self.close_all()
+
+    def close_all(self) -> None:
+        """Keep none any longer."""
+        while self._streams:
+            self._streams.pop().close()

@@ -11,7 +11,7 @@ from typing import Any, overload
 from aliquot.errors import DataError, DescriptionError, UsageError
 from aliquot.job import Description
 from aliquot.job.description import check_envelope, check_version
-from aliquot.slices import Slice
+from aliquot.slices import Slice, check_split_arguments
 from aliquot.virtual_file.background import index_in_background
 from aliquot.virtual_file.piping import named_pipes
 from aliquot.virtual_file.source import ByteRange, Source
@@ -80,12 +80,16 @@ class VirtualFile:
         yet, it is looked for, as far as needed.
         """
         source, start = self.source, self._start
-        stop = self.stop if size is None else self._end_if_within(start + count * size)
-        if stop is not None:
-            return [VirtualFile(source, part.start, part.stop) for part in Slice(start, stop).split(count, size)]
-        assert size is not None
-        equal = [VirtualFile(source, at, at + size) for at in range(start, start + count * size, size)]
-        return [*equal, VirtualFile(source, start + count * size)]
+        if size is None:
+            return [VirtualFile(source, part.start, part.stop) for part in Slice(start, self.stop).split(count)]
+        check_split_arguments(count, size)
+        # Written out, as Slice.split does it: it is called a million times, and no slice is wanted.
+        wanted_end = start + count * size
+        stop = self._stop if self._stop is not None else self._end_if_within(wanted_end)
+        if stop is None or wanted_end < stop:
+            equal = [VirtualFile(source, at, at + size) for at in range(start, wanted_end, size)]
+            return [*equal, VirtualFile(source, wanted_end, stop)]
+        return [VirtualFile(source, at, min(at + size, stop)) for at in range(start, stop, size)]
 
     def join(self, other: VirtualFile) -> list[VirtualFile]:
         """One view if the two touch, else both in order."""
@@ -127,7 +131,7 @@ class VirtualFile:
     def batches(self, units: int | None = None) -> Iterator[Sequence[Any]]:
         """Parsed units, some at a time: lists, or arrays where the format has them.
 
-        Without ``units``, as many as are quick: those in about 64 KiB.
+        Without ``units``, as many as are quick to read and to work on.
         """
         if units is not None and units < 1:
             raise UsageError(f"batches of {units} units are not possible: at least 1")

@@ -4,7 +4,6 @@ import errno
 import io
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from aliquot.virtual_file.storage.storage import PIECE_BYTES, Storage
 
@@ -65,9 +64,15 @@ class PlainStorage(Storage):
         finally:
             os.close(descriptor)
 
-    def open_range(self, start: int, stop: int) -> io.RawIOBase:
-        """Read straight into the reader's own buffer."""
-        return _PlainRange(self, start, stop)
+    def open_from(self, start: int) -> io.RawIOBase:
+        """Python's own file object: reading through a method in Python takes half as long again."""
+        descriptor = self.open_unchanged()
+        os.lseek(descriptor, start, os.SEEK_SET)
+        return io.FileIO(descriptor)
+
+    def check_opened(self, file: io.RawIOBase) -> None:
+        """Without opening it again."""
+        self.check_open_file(file.fileno())
 
     def copy_to(self, descriptor: int, start: int, stop: int) -> None:
         """In the kernel where it can, through this process where it cannot."""
@@ -89,30 +94,6 @@ class PlainStorage(Storage):
             os.close(source)
         if at < stop:
             super().copy_to(descriptor, at, stop)
-
-
-class _PlainRange(io.RawIOBase):
-    def __init__(self, storage: PlainStorage, start: int, stop: int) -> None:
-        super().__init__()
-        self._storage = storage
-        self._at = start
-        self._stop = stop
-        self._descriptor = storage.open_unchanged()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        got = os.preadv(self._descriptor, [memoryview(buffer)[: self._stop - self._at]], self._at)
-        self._at += got
-        if not got or self._at == self._stop:
-            self._storage.check_open_file(self._descriptor)
-        return got
-
-    def close(self) -> None:
-        if not self.closed:
-            os.close(self._descriptor)
-        super().close()
 
 
 def _copy_file_range(out: int, source: int, offset: int, count: int) -> int:

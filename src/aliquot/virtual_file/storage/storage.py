@@ -51,9 +51,13 @@ class Storage(ABC):
     def pieces(self, start: int, stop: int | None = None, *, threads: int = 1) -> Iterator[bytes | memoryview]:
         """Read on from ``start``, in pieces of any size; each is valid only until the next is asked for."""
 
-    def open_range(self, start: int, stop: int) -> io.RawIOBase:
-        """A range of the content as a file that can be read once."""
-        return _PiecesAsFile(self.pieces(start, stop))
+    def open_from(self, start: int) -> io.RawIOBase:
+        """The content from an offset on, as a file that can be read once, by one process."""
+        return _PiecesAsFile(self.pieces(start))
+
+    def check_opened(self, file: io.RawIOBase) -> None:
+        """Raise if the file is not what it was when `open_from` opened it."""
+        self.check_unchanged()
 
     def copy_to(self, descriptor: int, start: int, stop: int) -> None:
         """Write a range of the content to an open file, a pipe or a socket."""
