@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import shutil
 import statistics
@@ -105,9 +106,16 @@ def alternate(contenders: Sequence[Contender], repeats: int) -> dict[str, Timing
 
 
 def ratio(first: Timing, second: Timing) -> tuple[float, str]:
-    """How many times as long the first takes as the second, and the times it was made of."""
+    """How many times as long the first takes as the second, and the times it was made of.
+
+    The median of the ratios of each turn, as the two ran one after the other there: a machine that is slower for some
+    seconds is slower for both. Where one ran less often, it is compared by medians.
+    """
     times = f"{format_time(first.median)} / {format_time(second.median)}"
-    return first.median / second.median, times + (" unsteady" if first.unsteady or second.unsteady else "")
+    note = " unsteady" if first.unsteady or second.unsteady else ""
+    if len(first.seconds) != len(second.seconds):
+        return first.median / second.median, times + note
+    return statistics.median(map(operator.truediv, first.seconds, second.seconds)), times + note
 
 
 def format_time(seconds: float) -> str:

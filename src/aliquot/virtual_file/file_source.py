@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import atexit
-import os
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
@@ -10,8 +10,8 @@ import msgspec
 
 from aliquot.errors import AliquotError, DataError, Malformed
 from aliquot.job import Description
+from aliquot.virtual_file import forking
 from aliquot.virtual_file.boundaries import EqualSizes
-from aliquot.virtual_file.forking import renew_locks_after_fork
 from aliquot.virtual_file.formats.format import Format
 from aliquot.virtual_file.formats.registry import describe_format, format_from_desc
 from aliquot.virtual_file.index_cache import IndexCache
@@ -28,8 +28,9 @@ _STREAMED_BATCH_BYTES = 40 * 1024
 _SAMPLE_BYTES = 4 * 1024
 
 
+_log = logging.getLogger(__name__)
 _kept_streams = KeptStreams()
-renew_locks_after_fork(_kept_streams)
+forking.renew_locks_after_fork(_kept_streams)
 atexit.register(_kept_streams.close_all)
 
 
@@ -96,40 +97,39 @@ class FileSource(Source):
         return records
 
     def batches(self, start: int, stop: int, units: int) -> Iterator[Sequence[Any]]:
-        """From one stream over all units, where the format can; from where it cannot, each batch by itself."""
+        """From one stream over all units, as far as its parser likes them; the others are parsed by themselves."""
         at = start
-        for batch in self._streamed(start, stop, units):
-            at += len(batch)
-            yield batch
+        stream = self._stream_at(start, stop)
+        if stream is not None:
+            born_in = forking.generation
+            kept = False
+            try:
+                for batch in stream.batches(stop, units):
+                    at += len(batch)
+                    if at == stop:
+                        self.storage.check_opened(stream.file)
+                        kept = _kept_streams.keep(stream)
+                    yield batch
+                    if forking.generation != born_in:
+                        break  # two processes must not read on from one place
+            except AliquotError:
+                raise
+            except Exception:
+                _log.debug("a stream of %s ended at unit %d", self, at, exc_info=True)
+            finally:
+                if not kept:
+                    stream.close()
         yield from super().batches(at, stop, units)
 
-    def _streamed(self, start: int, stop: int, units: int) -> Iterator[list[Any]]:
-        """As many batches as a stream gives; it ends before a unit that its parser does not like."""
+    def _stream_at(self, start: int, stop: int) -> RecordStream | None:
+        """A stream from a unit on, kept or new; None where the format or the unit is not for one."""
         try:
-            stream = _kept_streams.take(self, start, stop) or self._open_stream(start, stop)
+            return _kept_streams.take(self, start, stop) or self._open_stream(start, stop)
         except AliquotError:
             raise
         except Exception:
-            return
-        if stream is None:
-            return
-        process = os.getpid()
-        kept = False
-        try:
-            for batch in stream.batches(stop, units):
-                if stream.next_unit == stop:
-                    self.storage.check_opened(stream.file)
-                    kept = _kept_streams.keep(stream)
-                yield batch
-                if os.getpid() != process:
-                    return  # two processes must not read on from one place
-        except AliquotError:
-            raise
-        except Exception:
-            return
-        finally:
-            if not kept:
-                stream.close()
+            _log.debug("no stream of %s begins at unit %d", self, start, exc_info=True)
+            return None
 
     def _open_stream(self, start: int, stop: int) -> RecordStream | None:
         begin, _ = self._range(start, stop)

@@ -19,6 +19,8 @@ class HoldsLocks(Protocol):
 
 
 _registered: WeakSet[HoldsLocks] = WeakSet()
+# How many forks lie between this process and the first one: who sees it change is in another process than before.
+generation = 0
 
 
 def renew_locks_after_fork(holder: HoldsLocks) -> None:
@@ -27,6 +29,8 @@ def renew_locks_after_fork(holder: HoldsLocks) -> None:
 
 
 def _renew_all() -> None:
+    global generation  # noqa: PLW0603  # it is one number for each process
+    generation += 1
     for holder in list(_registered):
         holder.renew_locks()
 
