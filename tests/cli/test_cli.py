@@ -82,6 +82,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         (["index", "--format", "nonsense", "{table}"], "unknown format 'nonsense': choose from csv, fasta"),
         (["slice", "{table}", "one:two"], "'one:two' is not START:STOP"),
         (["nonsense"], "No such command"),
+        (["slice", "{table}", "5000"], "there is no unit 5000: there are 100"),
     ],
 )
 def test_a_mistake_is_explained_in_a_line(table: Path, arguments: list[str], complaint: str) -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import multiprocessing
 import operator
 import subprocess
 import sys
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,15 @@ def test_a_function_that_cannot_travel_is_explained(tmp_path: Path) -> None:
         job = aliquot.FunctionJob(lambda batch: file.write(str(batch)), aliquot.open(range(3)))
         with pytest.raises(aliquot.JobError, match="open files and connections inside of it"):
             job.to_desc()
+
+
+def test_a_job_with_a_lambda_goes_through_a_pool_of_processes() -> None:
+    """Jobs and bundles are pickled by their descriptions, which carry the function."""
+    job = aliquot.FunctionJob(lambda batch: sum(batch) * 3, aliquot.open(range(100)))
+    parts = aliquot.Bundle.of(job).split(3, 20)
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        whole = reduce(lambda joined, part: joined.join(part)[0], pool.map(aliquot.Bundle.attempt, parts))
+    assert whole.values() == [sum(range(100)) * 3]
 
 
 def test_something_that_is_no_function_is_refused() -> None:

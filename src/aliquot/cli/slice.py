@@ -5,6 +5,7 @@ import sys
 import click
 
 from aliquot.cli.options import open_as_told, reading_options
+from aliquot.errors import UsageError
 
 
 # A negative START looks like an option.
@@ -35,6 +36,8 @@ def slice_units(
         raise click.UsageError(f"say which units of {units!r}: aliquot slice {units} START:STOP")
     source = open_as_told(files, format_name, compression, options)
     view = source[_parse_units(units)]
+    if ":" not in units and not len(view):
+        raise UsageError(f"there is no unit {units}: there are {len(source)}")
     if out is not None:
         view.instantiate(out)
         return

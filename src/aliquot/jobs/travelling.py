@@ -35,6 +35,9 @@ class TravellingFunction:
         """Whether both are the same function, here or described."""
         return self is other or self.function is other.function or self.to_desc() == other.to_desc()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return (TravellingFunction.from_desc, (self.to_desc(),))
+
     @classmethod
     def from_desc(cls, desc: Description) -> TravellingFunction:
         """Find or rebuild a described function."""

@@ -151,7 +151,7 @@ class GzipStorage(Storage):
             self._close()
             if isinstance(error, DataError):
                 raise
-            raise self._damaged(f"the compressed data is damaged or cut short ({error})", offset) from error
+            raise self._damaged("the compressed data is damaged or cut short behind this byte", offset) from error
         self._recent_offset, self._recent = offset, recent
 
     def _check_end(self, reader: Any, end: int) -> None:
