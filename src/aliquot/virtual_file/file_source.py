@@ -27,7 +27,6 @@ _BATCH_BYTES = 256 * 1024
 _STREAMED_BATCH_BYTES = 40 * 1024
 _SAMPLE_BYTES = 4 * 1024
 
-
 _log = logging.getLogger(__name__)
 _kept_streams = KeptStreams()
 forking.renew_locks_after_fork(_kept_streams)
@@ -42,6 +41,8 @@ class FileSource(Source):
     def __init__(self, storage: Storage, format: Format) -> None:
         self.storage = storage
         self.format = format
+        # Whether the format has a stream of its own: asked before a file is opened for one.
+        self._streams = type(format).stream is not Format.stream
         self._header = format.read_header(storage)
         boundaries = format.boundaries_for(self._header)
         self.terminator = boundaries.terminator
@@ -123,6 +124,8 @@ class FileSource(Source):
 
     def _stream_at(self, start: int, stop: int) -> RecordStream | None:
         """A stream from a unit on, kept or new; None where the format or the unit is not for one."""
+        if not self._streams:
+            return None
         try:
             return _kept_streams.take(self, start, stop) or self._open_stream(start, stop)
         except AliquotError:
@@ -147,8 +150,7 @@ class FileSource(Source):
     def typical_batch_units(self) -> int:
         """As many as are quick to read and to work on."""
         self.advance(1)
-        streamed = type(self.format).stream is not Format.stream
-        return max(1, int((_STREAMED_BATCH_BYTES if streamed else _BATCH_BYTES) / self._units.bytes_per_unit))
+        return max(1, int((_STREAMED_BATCH_BYTES if self._streams else _BATCH_BYTES) / self._units.bytes_per_unit))
 
     def header(self, units: int) -> bytes:
         """As the format repeats it."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 from aliquot.errors import DataError, Malformed, MissingExtraError, UsageError
 from aliquot.job import Description
 from aliquot.virtual_file.file_source import FileSource
-from aliquot.virtual_file.source import ByteRange, Source, concatenate
+from aliquot.virtual_file.source import SEVERAL_SOURCES, ByteRange, Source, concatenate
 
 
 class FilesInOrder(Source):
@@ -261,11 +261,11 @@ class FilesTogether(Source):
 
     def header(self, units: int) -> bytes:
         """Each has its own."""
-        raise UsageError(_SEVERAL)
+        raise UsageError(SEVERAL_SOURCES)
 
     def body_pieces(self, start: int, stop: int) -> Iterator[bytes]:
         """Each has its own."""
-        raise UsageError(_SEVERAL)
+        raise UsageError(SEVERAL_SOURCES)
 
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """Of all of them, in order."""
@@ -310,6 +310,3 @@ class FilesTogether(Source):
     def from_desc(cls, desc: Description) -> Self:
         """Rebuild each source."""
         return cls([Source.any_from_desc(source) for source in desc["sources"]], desc["same_names"])
-
-
-_SEVERAL = "these are several files, cut at the same units: take them one by one from vf.members"

@@ -11,6 +11,11 @@ from aliquot.errors import AliquotError, DescriptionError
 from aliquot.job import Description
 from aliquot.virtual_file.storage import write_all
 
+SEVERAL_SOURCES = (
+    "these are several files, cut at the same units: use pipes() or instantiate() with a path for each, "
+    "or take them one by one from vf.members"
+)
+
 
 class ByteRange(Struct, frozen=True):
     """Bytes ``start`` up to ``stop`` of a file; of its uncompressed content where it is compressed."""

@@ -14,7 +14,7 @@ from aliquot.job.description import check_envelope, check_version
 from aliquot.slices import Slice, check_split_arguments
 from aliquot.virtual_file.background import index_in_background
 from aliquot.virtual_file.piping import named_pipes
-from aliquot.virtual_file.source import ByteRange, Source
+from aliquot.virtual_file.source import SEVERAL_SOURCES, ByteRange, Source
 from aliquot.virtual_file.storage import compression_by_name, write_all
 
 _TYPE_NAME = "aliquot.virtual_file"
@@ -267,7 +267,7 @@ class VirtualFile:
     def _single_source(self) -> Source:
         (source, *others) = self.source.members()
         if others:
-            raise UsageError("these are several files, cut at the same units: take them one by one from vf.members")
+            raise UsageError(SEVERAL_SOURCES)
         return source
 
     def _view(self, where: slice) -> VirtualFile:
