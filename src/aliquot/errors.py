@@ -97,3 +97,7 @@ class Malformed(Exception):  # noqa: N818  # a verdict for the caller, who knows
         self.unit_within = unit_within
         self.byte_within = byte_within
         self.advice = advice
+
+
+class SiteError(AliquotError):
+    """The place where work runs is at fault: no workers, or none that can be started."""

@@ -1,0 +1,49 @@
+"""Decides who works on what. Events in, commands out; nothing here knows a clock, a process or a result.
+
+    event  ->  Coordinator.handle(event, now_seconds)  ->  commands
+               transitions.py   the states of a worker, as a table
+               waiting.py       units that nobody owns
+               stealing.py      how much of a running span to move
+               joining.py       in which order results become one
+               invariants.py    what must hold after each event
+"""
+
+from aliquot.coordinator.commands import Advise, Append, Assign, Command, Finish, GiveUp, Merge, Spill, Trim
+from aliquot.coordinator.coordinator import Coordinator, ImpossibleEventError
+from aliquot.coordinator.events import (
+    Event,
+    Progressed,
+    SourceGrew,
+    StepFailed,
+    Ticked,
+    Trimmed,
+    WorkerJoined,
+    WorkerLost,
+)
+from aliquot.coordinator.joining import AppendAsTheyCome, AppendInOrder, Joining, MergeAsTree
+
+__all__ = [
+    "Advise",
+    "Append",
+    "AppendAsTheyCome",
+    "AppendInOrder",
+    "Assign",
+    "Command",
+    "Coordinator",
+    "Event",
+    "Finish",
+    "GiveUp",
+    "ImpossibleEventError",
+    "Joining",
+    "Merge",
+    "MergeAsTree",
+    "Progressed",
+    "SourceGrew",
+    "Spill",
+    "StepFailed",
+    "Ticked",
+    "Trim",
+    "Trimmed",
+    "WorkerJoined",
+    "WorkerLost",
+]

@@ -1,0 +1,78 @@
+"""What the coordinator is told. All that it knows comes from these, and they are enough to repeat a run."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class WorkerJoined(Struct, frozen=True, tag=True):
+    """A worker is there and has nothing to do."""
+
+    worker: int
+
+
+class WorkerLost(Struct, frozen=True, tag=True):
+    """A worker is gone, with all that it had not sent up.
+
+    ``running_start`` to ``running_stop`` is the step that it was in, where that is known. ``is_suspect`` says that the
+    step itself may have been the cause, as when the process died, and not when the machine was taken away.
+    """
+
+    worker: int
+    reason: str = ""
+    running_start: int = 0
+    running_stop: int = 0
+    is_suspect: bool = False
+    error: int | None = None
+
+
+class Progressed(Struct, frozen=True, tag=True):
+    """A worker has finished the units ``start`` up to ``stop`` of its span; their result is ``result``.
+
+    ``seconds`` and ``peak_bytes`` are observations (units, cost, count) of its steps; ``setup_seconds`` is what it took
+    to begin with the span, told once.
+    """
+
+    worker: int
+    span: int
+    start: int
+    stop: int
+    result: int
+    result_bytes: int = 0
+    steps: int = 1
+    busy_seconds: float = 0.0
+    setup_seconds: float | None = None
+    seconds: tuple[tuple[float, float, float], ...] = ()
+    peak_bytes: tuple[tuple[float, float, float], ...] = ()
+
+
+class Trimmed(Struct, frozen=True, tag=True):
+    """The answer to `Trim`: the span ends at ``stop`` now, which is where it ended before if nothing could be given."""
+
+    worker: int
+    span: int
+    stop: int
+
+
+class StepFailed(Struct, frozen=True, tag=True):
+    """The step ``start`` up to ``stop`` raised; the worker is well, and has dropped the rest of its span."""
+
+    worker: int
+    span: int
+    start: int
+    stop: int
+    error: int
+
+
+class SourceGrew(Struct, frozen=True, tag=True):
+    """More units of the source are known; ``is_complete`` with the last of them."""
+
+    units: int
+    is_complete: bool
+
+
+class Ticked(Struct, frozen=True, tag=True):
+    """Some time has passed: see `Coordinator.wake_seconds`."""
+
+
+Event = WorkerJoined | WorkerLost | Progressed | Trimmed | StepFailed | SourceGrew | Ticked

@@ -1,0 +1,37 @@
+"""What must hold between any two events. Checked after each one in the tests and in the simulation."""
+
+from __future__ import annotations
+
+from aliquot.coordinator.coordinator import Coordinator
+from aliquot.slices import Slice, find_cover_fault
+
+
+def check_invariants(coordinator: Coordinator, done: list[Slice]) -> None:
+    """Every unit is in exactly one place, and every worker is where its state says.
+
+    ``done`` are the slices whose results were sent up, which the coordinator itself forgets once they are joined.
+    """
+    workers = coordinator._workers
+    owned = [Slice(worker.done_to, worker.stop) for worker in workers.values() if worker.state in ("running", "trimming")]
+    waiting = [Slice(units.start, units.stop) for units in coordinator._waiting.slices()]
+    given_up = [Slice(failed.start, failed.stop) for failed in coordinator.failures]
+    fault = find_cover_fault(Slice(0, coordinator.units), sorted([*owned, *waiting, *given_up, *done]))
+    assert fault is None, fault
+    assert coordinator.done_units == sum(map(len, done))
+    assert coordinator._waiting.units == sum(map(len, waiting))
+    idle = sorted(coordinator._idle)
+    assert idle == sorted(number for number, worker in workers.items() if worker.state == "idle"), idle
+    for number, worker in workers.items():
+        assert number == worker.id
+        assert worker.state != "gone", worker.tell_story()
+        if worker.state == "promised":
+            assert worker.partner is not None, worker.tell_story()
+            victim = workers[worker.partner]
+            assert victim.partner == number, victim.tell_story()
+            assert victim.state in ("trimming", "finished"), victim.tell_story()
+        elif worker.state not in ("trimming", "finished"):
+            assert worker.partner is None, worker.tell_story()
+    if coordinator._waiting and idle:
+        # Units that failed at a worker wait for another; everything else is handed out at once.
+        refused = {units.avoid for units in coordinator._waiting.slices()}
+        assert set(idle) <= refused, f"workers {idle} are idle while units wait"

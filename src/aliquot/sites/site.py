@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import Protocol
+
+from aliquot.coordinator import Advise, Assign, Event, Trim
+
+WorkerCommand = Assign | Trim | Advise
+
+
+class Site(Protocol):
+    """A place with workers. It carries out commands, and tells what happens as events; it decides nothing.
+
+    Events of one worker come in the order in which they happened. A `Trim` is always answered with `Trimmed`, unless the
+    worker is lost. A worker that is lost is told of once, after everything else about it.
+    """
+
+    @property
+    def expected_workers(self) -> int:
+        """How many workers will share the work from the beginning."""
+
+    def now_seconds(self) -> float:
+        """The time here, from any beginning."""
+
+    def perform(self, command: WorkerCommand) -> None:
+        """Pass a command to its worker; ignored if that is gone."""
+
+    def wait(self, until_seconds: float | None) -> list[Event]:
+        """The next events, as soon as there are some; none if that time comes first."""
+
+    def close(self) -> None:
+        """Let all workers go, at once."""

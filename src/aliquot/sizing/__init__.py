@@ -1,0 +1,10 @@
+"""How large a step should be: what a step costs is learned while running, and never asked of anyone.
+
+Nothing here reads a clock or touches the machine; workers, the coordinator and the simulation use the same code.
+"""
+
+from aliquot.sizing.linear_model import LinearModel, Observation
+from aliquot.sizing.reporting import ReportPacer
+from aliquot.sizing.step_sizer import StepSizer
+
+__all__ = ["LinearModel", "Observation", "ReportPacer", "StepSizer"]

@@ -1,0 +1,180 @@
+"""What n units cost: ``overhead + n * per_unit``, learned from steps of different sizes as they finish.
+
+Observations are kept per size class (1, 2-3, 4-7, 8-15, ... units), each as a centre that forgets slowly:
+
+    cost |                      x          one x a class; the line is fitted to them by relative error,
+         |            x                    so that small and large sizes count alike
+         |     x  x
+         |  x                              overhead = where it meets the axis
+         +----------------------------- n
+
+So one size that runs ten thousand times does not wipe out what the few smaller ones told about the overhead, an
+outlier is clipped before it moves a centre, and costs that drift are followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+# A centre follows the last so many observations of its class.
+_MEMORY_OBSERVATIONS = 32
+# An observation farther from its centre than so many typical deviations is pulled in to there.
+_CLIP_DEVIATIONS = 4.0
+_QUANTILE = 0.95
+
+
+class Observation(NamedTuple):
+    """What ``count`` steps of about ``units`` units cost each."""
+
+    units: float
+    cost: float
+    count: float = 1.0
+
+
+class _Centre:
+    """The typical size and cost of the steps of one size class."""
+
+    __slots__ = ("cost", "count", "deviation", "units")
+
+    def __init__(self, units: float, cost: float, count: float, deviation: float = 0.0) -> None:
+        self.units = units
+        self.cost = cost
+        self.count = count
+        self.deviation = deviation
+
+    def follow(self, units: float, cost: float, count: float) -> None:
+        # Sizes differ within a class: compare as if the cost grew with the size, which a centre next to it does.
+        surprise = cost - self.cost * (units / self.units)
+        if self.count >= 3:
+            limit = _CLIP_DEVIATIONS * max(self.deviation, 0.02 * self.cost)
+            surprise = min(max(surprise, -limit), limit)
+        rate = count / min(self.count + count, max(_MEMORY_OBSERVATIONS, count))
+        self.cost = max(0.0, self.cost * (1 + rate * (units / self.units - 1)) + rate * surprise)
+        self.units += rate * (units - self.units)
+        self.deviation += rate * (abs(surprise) - self.deviation)
+        self.count = min(self.count + count, _MEMORY_OBSERVATIONS)
+
+
+class LinearModel:
+    """``cost(n) = overhead + n * per_unit``, and how far above it the worst of twenty steps lies."""
+
+    __slots__ = ("_centres", "_fitted", "_upper_ratio", "observations")
+
+    def __init__(self) -> None:
+        self._centres: dict[int, _Centre] = {}
+        self._fitted: tuple[float, float] | None = None
+        self._upper_ratio = 1.0
+        self.observations = 0.0
+
+    def observe(self, units: float, cost: float, count: float = 1.0) -> None:
+        """Learn from a step, or from ``count`` steps that were alike."""
+        if units <= 0:
+            return
+        if self.observations:
+            self._follow_upper_ratio(cost, self.predict(units))
+        size_class = int(units).bit_length()
+        centre = self._centres.get(size_class)
+        if centre is None:
+            self._centres[size_class] = _Centre(units, cost, min(count, _MEMORY_OBSERVATIONS))
+        else:
+            centre.follow(units, cost, count)
+        self.observations += count
+        self._fitted = None
+
+    def observe_all(self, observations: Iterable[Sequence[float]]) -> None:
+        """Learn from what another model learned."""
+        for units, cost, count in observations:
+            self.observe(units, cost, count)
+
+    @property
+    def size_classes(self) -> int:
+        """How many different sizes were seen, roughly: two tell overhead from cost per unit."""
+        return len(self._centres)
+
+    @property
+    def largest_units(self) -> float:
+        """The largest size seen, on the average of its class."""
+        return self._centres[max(self._centres)].units if self._centres else 0.0
+
+    @property
+    def overhead(self) -> float:
+        """What a step costs before its first unit."""
+        return self._line()[0]
+
+    @property
+    def per_unit(self) -> float:
+        """What each unit adds."""
+        return self._line()[1]
+
+    def predict(self, units: float) -> float:
+        """What a step of so many units costs, typically."""
+        overhead, per_unit = self._line()
+        return overhead + units * per_unit
+
+    def predict_upper(self, units: float) -> float:
+        """What nineteen of twenty such steps stay below."""
+        return self.predict(units) * self._upper_ratio
+
+    def units_within(self, cost: float) -> float:
+        """How many units nineteen of twenty steps of that size can do for a cost; infinite if units cost nothing."""
+        overhead, per_unit = self._line()
+        affordable = cost / self._upper_ratio - overhead
+        return affordable / per_unit if per_unit > 0 else float("inf") if affordable >= 0 else 0.0
+
+    def summary(self) -> list[Observation]:
+        """All that is known, as some observations."""
+        return [Observation(centre.units, centre.cost, centre.count) for centre in self._centres.values()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, to be kept for the next run."""
+        return {"upper_ratio": self._upper_ratio, "observations": [list(seen) for seen in self.summary()]}
+
+    @classmethod
+    def from_dict(cls, kept: dict[str, Any]) -> LinearModel:
+        """Rebuild what `to_dict` kept."""
+        model = cls()
+        model.observe_all(kept["observations"])
+        model._upper_ratio = max(1.0, float(kept["upper_ratio"]))
+        return model
+
+    def _follow_upper_ratio(self, cost: float, predicted: float) -> None:
+        # Stochastic approximation of a quantile: it rests where one of twenty observations lies above it.
+        if predicted <= 0:
+            return
+        step = 0.2 if self.observations < 20 else 0.05
+        if cost > predicted * self._upper_ratio:
+            # Never farther than the observation that moves it.
+            self._upper_ratio = min(self._upper_ratio * (1 + step * _QUANTILE * 2), cost / predicted)
+        else:
+            self._upper_ratio = max(1.0, self._upper_ratio * (1 - step * (1 - _QUANTILE) * 2))
+
+    def _line(self) -> tuple[float, float]:
+        if self._fitted is None:
+            self._fitted = _fit(self._centres.values())
+        return self._fitted
+
+
+def _fit(centres: Iterable[_Centre]) -> tuple[float, float]:
+    """Least squares of relative errors with neither part below zero: (overhead, per_unit)."""
+    s_w = s_n = s_nn = s_t = s_nt = 0.0
+    for centre in centres:
+        weight = centre.count / max(centre.cost, 1e-12) ** 2
+        s_w += weight
+        s_n += weight * centre.units
+        s_nn += weight * centre.units**2
+        s_t += weight * centre.cost
+        s_nt += weight * centre.units * centre.cost
+    if not s_w:
+        return 0.0, 0.0
+    spread = s_w * s_nn - s_n * s_n
+    if spread <= 1e-9 * s_w * s_nn:
+        # One size tells nothing of the overhead.
+        return 0.0, s_nt / s_nn
+    per_unit = (s_w * s_nt - s_n * s_t) / spread
+    overhead = (s_t - per_unit * s_n) / s_w
+    if overhead < 0:
+        return 0.0, s_nt / s_nn
+    if per_unit < 0:
+        return s_t / s_w, 0.0
+    return overhead, per_unit

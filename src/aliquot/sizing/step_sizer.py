@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from typing import Any
+
+from aliquot.sizing.linear_model import LinearModel
+
+# What a step costs besides the call itself: claiming its units, clocks, adding up.
+_HARNESS_SECONDS = 1e-5
+# Overhead may be this part of a step while steps stay short, and this much where that would make them too long.
+_OVERHEAD_SHARE = 0.01
+_OVERHEAD_SHARE_OF_LONG_STEPS = 0.05
+# At the end of a span, balance is worth more than overhead.
+_OVERHEAD_SHARE_AT_THE_END = 0.2
+_SHORTEST_SECONDS = 0.002
+# A line is not trusted farther than so many times the largest size that was tried.
+_GROWTH = 4
+# So many different sizes are tried before the line is used at all.
+_SIZES_TO_TRY = 3
+# No single step takes more than this part of a span while nothing is known.
+_FIRST_PART = 16
+
+
+class StepSizer:
+    """Chooses how many units the next step of a span has, and learns from each step.
+
+    As many as it takes for the overhead to be a small part; no more than finish in ``longest_seconds`` and fit into
+    ``allowed_bytes``; fewer towards the end of the span, where what a step holds can no longer be given to others.
+    """
+
+    __slots__ = ("_allowed_bytes", "_first_units", "_longest_seconds", "_preferred", "_refit_at", "memory", "time")
+
+    def __init__(
+        self,
+        *,
+        first_units: int = 1,
+        longest_seconds: float = 1.0,
+        allowed_bytes: int | None = None,
+    ) -> None:
+        self._first_units = first_units
+        self._longest_seconds = longest_seconds
+        self._allowed_bytes = allowed_bytes
+        self._preferred: tuple[float, float] | None = None
+        self._refit_at = 0.0
+        self.time = LinearModel()
+        self.memory = LinearModel()
+
+    def observe(self, units: int, seconds: float, peak_bytes: int | None = None, count: int = 1) -> None:
+        """Learn what a step took, or each of ``count`` like steps."""
+        self.time.observe(units, seconds, count)
+        if peak_bytes is not None:
+            self.memory.observe(units, peak_bytes)
+        if self.time.observations >= self._refit_at:
+            self._preferred = None
+
+    def learn(self, seconds: list[Any], peak_bytes: list[Any]) -> None:
+        """Start from what others learned."""
+        self.time.observe_all(seconds)
+        self.memory.observe_all(peak_bytes)
+        self._preferred = None
+
+    def choose(self, remaining_units: int) -> int:
+        """How many of the remaining units of the span to run next."""
+        if remaining_units <= 1 or self._longest_seconds == 0:
+            return min(1, remaining_units)
+        if self.time.size_classes < _SIZES_TO_TRY:
+            return self._try_another_size(remaining_units)
+        if self._preferred is None:
+            self._preferred = self._prefer()
+            # Often while little is known, then ever more rarely: what a step prefers changes slowly.
+            self._refit_at = self.time.observations * 1.1 + 1
+        preferred, least = self._preferred
+        return max(1, min(int(preferred), max(int(least), remaining_units // 3), remaining_units))
+
+    def _prefer(self) -> tuple[float, float]:
+        """How many units a step should have, and how few it may have at the end of a span."""
+        overhead = self.time.overhead + _HARNESS_SECONDS
+        wanted_seconds = max(_SHORTEST_SECONDS, overhead / _OVERHEAD_SHARE)
+        if wanted_seconds > self._longest_seconds:
+            wanted_seconds = max(self._longest_seconds, overhead / _OVERHEAD_SHARE_OF_LONG_STEPS)
+        least_seconds = min(wanted_seconds, max(_SHORTEST_SECONDS, overhead / _OVERHEAD_SHARE_AT_THE_END))
+        limit = min(self._growth_limit(), self._memory_limit())
+        return min(self._units_in(wanted_seconds), limit), min(self._units_in(least_seconds), limit)
+
+    def _try_another_size(self, remaining_units: int) -> int:
+        tried = self.time.largest_units
+        wanted = tried * _GROWTH if tried else self._first_units
+        return max(1, int(min(wanted, self._memory_limit(), remaining_units // _FIRST_PART)))
+
+    def _units_in(self, seconds: float) -> float:
+        per_unit = self.time.per_unit
+        return (seconds - self.time.overhead) / per_unit if per_unit > 0 else float("inf")
+
+    def _growth_limit(self) -> float:
+        return max(self._first_units, self.time.largest_units * _GROWTH)
+
+    def _memory_limit(self) -> float:
+        if self._allowed_bytes is None or not self.memory.observations:
+            return float("inf")
+        return max(1.0, self.memory.units_within(self._allowed_bytes))
