@@ -23,11 +23,13 @@ if TYPE_CHECKING:
         JobStateError,
         Malformed,
         MissingExtraError,
+        SiteError,
         SourceChangedError,
         UsageError,
     )
     from aliquot.job import NOT_RUN, Bundle, Done, Failed, Job, NotRun, Part, Resources
     from aliquot.jobs import FunctionJob
+    from aliquot.running import Failure, Outcome, Report, UnitsFailedError, imap, map, map_batches, run
     from aliquot.slices import Slice
     from aliquot.virtual_file import ByteRange, Format, VirtualFile, open, register_format, together
 
@@ -42,11 +44,13 @@ _MODULES = {
         "JobStateError",
         "Malformed",
         "MissingExtraError",
+        "SiteError",
         "SourceChangedError",
         "UsageError",
     ),
     "aliquot.job": ("NOT_RUN", "Bundle", "Done", "Failed", "Job", "NotRun", "Part", "Resources"),
     "aliquot.jobs": ("FunctionJob",),
+    "aliquot.running": ("Failure", "Outcome", "Report", "UnitsFailedError", "imap", "map", "map_batches", "run"),
     "aliquot.slices": ("Slice",),
     "aliquot.virtual_file": ("ByteRange", "Format", "VirtualFile", "open", "register_format", "together"),
 }
@@ -61,6 +65,7 @@ __all__ = [  # the names are those of the tables above
     "DescriptionError",
     "Done",
     "Failed",
+    "Failure",
     "Format",
     "FunctionJob",
     "Job",
@@ -69,19 +74,30 @@ __all__ = [  # the names are those of the tables above
     "Malformed",
     "MissingExtraError",
     "NotRun",
+    "Outcome",
     "Part",
+    "Report",
     "Resources",
+    "SiteError",
     "Slice",
     "SourceChangedError",
+    "UnitsFailedError",
     "UsageError",
     "VirtualFile",
+    "imap",
+    "map",
+    "map_batches",
     "open",
     "register_format",
+    "run",
+    "sites",
     "together",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sites":
+        return importlib.import_module("aliquot.sites")
     if name not in _HOMES:
         raise AttributeError(f"module 'aliquot' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

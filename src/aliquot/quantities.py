@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from aliquot.errors import UsageError
+
 
 def format_bytes(byte_count: float) -> str:
     """1234567 -> '1.2 MB'."""
@@ -32,3 +34,21 @@ def format_seconds(seconds: float) -> str:
 def format_count(count: int) -> str:
     """1234567 -> '1,234,567'."""
     return f"{count:,}"
+
+
+_FACTORS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def parse_bytes(written: int | str) -> int:
+    """'8 GB' -> 8000000000, '512MiB' -> 536870912; a number is bytes already."""
+    if isinstance(written, int):
+        return written
+    text = written.strip().lower()
+    number = text.rstrip("bkmgti ")
+    unit = text[len(number) :].strip().removesuffix("b")
+    try:
+        return round(float(number) * _FACTORS[unit])
+    except (ValueError, KeyError):
+        raise UsageError(
+            f"{written!r} is not an amount of memory: write bytes, or for example '8GB' or '512MiB'"
+        ) from None

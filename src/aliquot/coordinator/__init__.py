@@ -1,11 +1,11 @@
 """Decides who works on what. Events in, commands out; nothing here knows a clock, a process or a result.
 
-    event  ->  Coordinator.handle(event, now_seconds)  ->  commands
-               transitions.py   the states of a worker, as a table
-               waiting.py       units that nobody owns
-               stealing.py      how much of a running span to move
-               joining.py       in which order results become one
-               invariants.py    what must hold after each event
+event  ->  Coordinator.handle(event, now_seconds)  ->  commands
+           transitions.py   the states of a worker, as a table
+           waiting.py       units that nobody owns
+           stealing.py      how much of a running span to move
+           joining.py       in which order results become one
+           invariants.py    what must hold after each event
 """
 
 from aliquot.coordinator.commands import Advise, Append, Assign, Command, Finish, GiveUp, Merge, Spill, Trim

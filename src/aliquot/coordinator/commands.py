@@ -10,7 +10,7 @@ from aliquot.sizing import Observation
 class Assign(Struct, frozen=True, tag=True):
     """The worker owns the units ``start`` up to ``stop`` from now on, until some are trimmed.
 
-    ``first_units`` is the size of its first step where nothing is known; ``seconds`` and ``peak_bytes`` is what is known.
+    ``first_units`` is the size of its first step where nothing is known; ``seconds`` and ``peak_bytes`` are what is.
     """
 
     worker: int

@@ -84,7 +84,9 @@ class _Worker:
         self.story: deque[str] = deque(maxlen=12)
 
     def tell_story(self) -> str:
-        return f"worker {self.id}, {self.state}, span {self.span} [{self.done_to}, {self.stop}): " + " | ".join(self.story)
+        return f"worker {self.id}, {self.state}, span {self.span} [{self.done_to}, {self.stop}): " + " | ".join(
+            self.story
+        )
 
 
 class Coordinator:
@@ -216,10 +218,17 @@ class Coordinator:
             self._move(worker, "Trimmed", "idle")
             self._set_idle(worker)
             return
-        if not worker.done_to < event.stop <= worker.stop:
+        if not worker.done_to <= event.stop <= worker.stop:
             raise ImpossibleEventError(f"{event} does not cut {worker.tell_story()}")
         tail = Waiting(event.stop, worker.stop)
         worker.stop = event.stop
+        if worker.stop == worker.done_to:
+            # It was between two steps, and all that it had not begun was taken: there will be no further report.
+            self._move(worker, "Trimmed", "idle")
+            self._set_idle(worker)
+            self._waiting.add(tail)
+            self.steals += 1
+            return
         self._move(worker, "Trimmed", "running")
         if tail.start == tail.stop:
             # All was started already: not to be asked again before it is heard of.
@@ -291,9 +300,7 @@ class Coordinator:
         while len(self._idle) > passed_over:
             worker = self._workers[self._idle[0]]
             if self._waiting:
-                taken = self._waiting.take(
-                    worker.id, self._fair_units(worker), only_worker=len(self._workers) == 1
-                )
+                taken = self._waiting.take(worker.id, self._fair_units(worker), only_worker=len(self._workers) == 1)
                 self._idle.popleft()
                 if taken is None:
                     # What waits must not go to this worker again; others will be idle at some time.

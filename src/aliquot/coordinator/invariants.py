@@ -12,7 +12,9 @@ def check_invariants(coordinator: Coordinator, done: list[Slice]) -> None:
     ``done`` are the slices whose results were sent up, which the coordinator itself forgets once they are joined.
     """
     workers = coordinator._workers
-    owned = [Slice(worker.done_to, worker.stop) for worker in workers.values() if worker.state in ("running", "trimming")]
+    owned = [
+        Slice(worker.done_to, worker.stop) for worker in workers.values() if worker.state in ("running", "trimming")
+    ]
     waiting = [Slice(units.start, units.stop) for units in coordinator._waiting.slices()]
     given_up = [Slice(failed.start, failed.stop) for failed in coordinator.failures]
     fault = find_cover_fault(Slice(0, coordinator.units), sorted([*owned, *waiting, *given_up, *done]))

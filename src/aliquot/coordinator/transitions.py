@@ -37,7 +37,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("running", "StepFailed", ("idle",), "the failed step is tried once more, elsewhere if possible"),
     Transition("running", "WorkerLost", ("gone",), "all of its span that was not sent up waits again"),
     Transition("trimming", "Progressed", ("trimming", "finished"), "results are joined; its answer is still to come"),
-    Transition("trimming", "Trimmed", ("running",), "the tail goes to the worker that was promised it"),
+    Transition("trimming", "Trimmed", ("running", "idle"), "the tail goes to the worker that was promised it"),
     Transition("trimming", "StepFailed", ("finished",), "as while running; its answer is still to come"),
     Transition("trimming", "WorkerLost", ("gone",), "all of its span waits again, the promised worker is idle"),
     Transition("finished", "Trimmed", ("idle",), "there is no tail; the promised worker is idle"),

@@ -32,6 +32,16 @@ class FunctionJob(Job):
         self.source = source if isinstance(source, VirtualFile) else open(source)
 
     @property
+    def function(self) -> Callable[[Any], Any]:
+        """What is called on the units of a part."""
+        return self._function.function
+
+    @property
+    def join_values(self) -> Callable[[Any, Any], Any]:
+        """What makes one value of two."""
+        return self._join.function
+
+    @property
     def size(self) -> int:  # type: ignore[override]  # looked for when it is first wanted
         """How many units the source has."""
         return len(self.source)

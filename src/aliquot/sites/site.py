@@ -2,16 +2,29 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from msgspec import Struct
+
 from aliquot.coordinator import Advise, Assign, Event, Trim
 
 WorkerCommand = Assign | Trim | Advise
 
 
+class StepError(Struct):
+    """Why a step failed: in a line, with the traceback of where it ran, and the exception where it could be sent."""
+
+    summary: str
+    traceback: str = ""
+    exception: BaseException | None = None
+    start: int = 0
+    stop: int = 0
+    shown: str | None = None
+
+
 class Site(Protocol):
     """A place with workers. It carries out commands, and tells what happens as events; it decides nothing.
 
-    Events of one worker come in the order in which they happened. A `Trim` is always answered with `Trimmed`, unless the
-    worker is lost. A worker that is lost is told of once, after everything else about it.
+    Events of one worker come in the order in which they happened. A `Trim` is always answered with `Trimmed`, unless
+    the worker is lost. A worker that is lost is told of once, after everything else about it.
     """
 
     @property

@@ -25,11 +25,11 @@ _QUANTILE = 0.95
 
 
 class Observation(NamedTuple):
-    """What ``count`` steps of about ``units`` units cost each."""
+    """What so many ``steps`` of about ``units`` units cost each."""
 
     units: float
     cost: float
-    count: float = 1.0
+    steps: float = 1.0
 
 
 class _Centre:
@@ -134,7 +134,8 @@ class LinearModel:
     def from_dict(cls, kept: dict[str, Any]) -> LinearModel:
         """Rebuild what `to_dict` kept."""
         model = cls()
-        model.observe_all(kept["observations"])
+        # Where it starts, not what it insists on: the data may be other data now.
+        model.observe_all((units, cost, min(count, 2.0)) for units, cost, count in kept["observations"])
         model._upper_ratio = max(1.0, float(kept["upper_ratio"]))
         return model
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from aliquot.sizing.linear_model import LinearModel
 
@@ -52,8 +52,23 @@ class StepSizer:
         if self.time.observations >= self._refit_at:
             self._preferred = None
 
-    def learn(self, seconds: list[Any], peak_bytes: list[Any]) -> None:
-        """Start from what others learned."""
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether every step has one unit, by the user's wish."""
+        return self._longest_seconds == 0
+
+    def begin_span(self, first_units: int) -> None:
+        """Another span: what the first step has where nothing is known."""
+        self._first_units = first_units
+
+    def observe_memory(self, units: int, peak_bytes: int) -> None:
+        """Learn what a step held."""
+        self.memory.observe(units, peak_bytes)
+
+    def learn(self, seconds: Sequence[Sequence[float]], peak_bytes: Sequence[Sequence[float]]) -> None:
+        """Start from what others learned, unless enough was learned here."""
+        if self.time.size_classes >= _SIZES_TO_TRY:
+            return
         self.time.observe_all(seconds)
         self.memory.observe_all(peak_bytes)
         self._preferred = None

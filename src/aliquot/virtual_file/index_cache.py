@@ -14,6 +14,7 @@ import tempfile
 import msgspec
 from msgspec import Struct
 
+from aliquot.cache import cache_directory
 from aliquot.virtual_file.index import PackedIndex
 from aliquot.virtual_file.storage import Identity
 
@@ -82,14 +83,6 @@ class IndexCache:
         """Forget what is known."""
         with contextlib.suppress(OSError):
             os.unlink(self.path)
-
-
-def cache_directory() -> str:
-    """$ALIQUOT_CACHE, or 'aliquot' in the user's cache directory."""
-    told = os.environ.get("ALIQUOT_CACHE")
-    if told:
-        return told
-    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "aliquot")
 
 
 def _digest(content: bytes) -> bytes:

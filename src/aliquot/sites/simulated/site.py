@@ -3,7 +3,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 
-from aliquot.coordinator import Advise, Assign, Event, Progressed, Trim, WorkerJoined, WorkerLost
+from aliquot.coordinator import Advise, Assign, Event, Trim, WorkerJoined, WorkerLost
 from aliquot.errors import SiteError
 from aliquot.sites.simulated.worker import SimulatedWorker, WorkerInSimulation, Workload
 from aliquot.sites.site import WorkerCommand

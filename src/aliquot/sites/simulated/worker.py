@@ -10,7 +10,7 @@ from aliquot.sizing import ReportPacer, StepSizer
 class SimulatedWorker(Struct, frozen=True):
     """What a simulated worker is like, and when it comes and goes.
 
-    At ``leaves_seconds`` it is taken away; at ``dies_seconds`` its process dies, and the step that it was in is suspect.
+    At ``leaves_seconds`` it is taken away; at ``dies_seconds`` its process dies, and the step it was in is suspect.
     """
 
     speed: float = 1.0
@@ -39,7 +39,7 @@ class Workload(Struct, frozen=True):
 class Run:
     """Like steps one after the other, up to the next report: what a simulated worker does between two events."""
 
-    __slots__ = ("began_seconds", "start", "step_units", "stop", "_per_step", "_speed", "_workload")
+    __slots__ = ("_per_step", "_speed", "_workload", "began_seconds", "start", "step_units", "stop")
 
     def __init__(self, start: int, step_units: int, began_seconds: float, workload: Workload, speed: float) -> None:
         self.start = start

@@ -1,0 +1,87 @@
+"""The loop of a run: event -> coordinator -> commands -> site and results."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from aliquot.coordinator import (
+    Advise,
+    Append,
+    Assign,
+    Command,
+    Coordinator,
+    Event,
+    Finish,
+    GiveUp,
+    Merge,
+    Progressed,
+    Spill,
+    Ticked,
+    Trim,
+)
+from aliquot.running.outcome import Failure
+from aliquot.running.results import Results
+from aliquot.running.tally import Tally
+from aliquot.sites.site import Site, StepError
+from aliquot.workers.packing import Packed
+
+
+class ResultSite(Site, Protocol):
+    """A site whose workers send real results."""
+
+    def take_result(self, result: int) -> Packed:
+        """What a worker sent up; once."""
+
+    def take_error(self, error: int) -> StepError:
+        """What went wrong in a worker; once."""
+
+
+class Watcher(Protocol):
+    """Is told how a run goes on."""
+
+    def update(self, coordinator: Coordinator, tally: Tally, now_seconds: float) -> None:
+        """Called after each event."""
+
+
+def drive(
+    coordinator: Coordinator, site: ResultSite, results: Results, tally: Tally, watcher: Watcher
+) -> tuple[Failure, ...]:
+    """Run until all units are done, or some have failed for good; those that have."""
+    while not coordinator.is_over:
+        events = site.wait(coordinator.wake_seconds(site.now_seconds())) or [Ticked()]
+        for event in events:
+            commands = handle(coordinator, site, results, event)
+            tally.note(event, commands, site.now_seconds())
+            for command in commands:
+                if isinstance(command, GiveUp):
+                    return (_failure(command, site),)
+        watcher.update(coordinator, tally, site.now_seconds())
+    return ()
+
+
+def handle(coordinator: Coordinator, site: ResultSite, results: Results, event: Event) -> list[Command]:
+    """Pass one event through the coordinator and carry its commands out."""
+    if isinstance(event, Progressed):
+        results.arrived(event.result, event.start, event.stop, site.take_result(event.result))
+    commands = coordinator.handle(event, site.now_seconds())
+    # Workers first: they may be waiting.
+    for command in commands:
+        if isinstance(command, Assign | Trim | Advise):
+            site.perform(command)
+    for command in commands:
+        if isinstance(command, Append | Merge | Spill | Finish):
+            results.perform(command)
+    return commands
+
+
+def _failure(command: GiveUp, site: ResultSite) -> Failure:
+    error = StepError("unknown") if command.error is None else site.take_error(command.error)
+    return Failure(
+        start=command.start,
+        stop=command.stop,
+        error=error.summary,
+        traceback=error.traceback,
+        shown=error.shown,
+        attempts=command.attempts,
+        exception=error.exception,
+    )

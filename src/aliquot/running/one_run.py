@@ -1,0 +1,224 @@
+"""One run, from its plan to its outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aliquot import workers
+from aliquot.coordinator import AppendAsTheyCome, AppendInOrder, Coordinator, Joining, MergeAsTree
+from aliquot.running import learned
+from aliquot.running.driver import drive
+from aliquot.running.options import Options
+from aliquot.running.outcome import Failure, Outcome, Report, raise_failures
+from aliquot.running.progress import make_progress
+from aliquot.running.results import Results, Sink, StreamSink
+from aliquot.running.tally import Tally
+from aliquot.sites.local import Workplace
+from aliquot.sites.work import Work
+from aliquot.workers.stepping import SentItems, Stepper, UnitError
+
+# Results that wait for earlier ones are kept in memory up to this.
+_MOST_WAITING_BYTES = 256 << 20
+# Values that nobody has taken yet; workers wait beyond that.
+_MOST_UNTAKEN_RESULTS = 64
+
+
+class Plan(Struct):
+    """What to run, where, and what becomes of the results."""
+
+    stepper: Stepper
+    units: int
+    sink: Sink
+    functions: tuple[Any, ...]
+    label: str
+    options: Options
+    sent_items: Sequence[Any] | None = None
+    is_ordered: bool = True
+    is_streamed: bool = False
+    join: Callable[[Any, Any], Any] | None = None
+
+
+def run_plan(plan: Plan) -> Outcome:
+    """Run it to the end."""
+    if workers.inside_worker or not plan.units:
+        return run_here(plan)
+    began_seconds = time.monotonic()
+    key = learned.fingerprint(*plan.functions)
+    options = plan.options
+    progress = make_progress(options.progress, plan.label)
+    work = Work(plan.stepper, plan.units, plan.sent_items, options.target_seconds)
+    workplace = options.site.start(work, progress)
+    results = Results(plan.sink, plan.join)
+    tally = Tally()
+    failures: tuple[Failure, ...] = ()
+    is_over = False
+    try:
+        coordinator = _make_coordinator(plan, workplace, key)
+        failures = drive(coordinator, workplace, results, tally, progress)
+        is_over = not failures
+    finally:
+        (workplace.close if is_over else workplace.abandon)()
+        results.close()
+        progress.close()
+    if is_over:
+        learned.save(key, coordinator.time, coordinator.memory)
+    report = _make_report(coordinator, workplace, tally, results, time.monotonic() - began_seconds)
+    return Outcome(results.outcome, report, failures)
+
+
+def run_here(plan: Plan) -> Outcome:
+    """Run it in this very process, a step at a time: within a worker, whose cores are all in use, or for no units."""
+    began_seconds, began_cpu_seconds = time.monotonic(), time.process_time()
+    if isinstance(plan.stepper.items, SentItems) and plan.sent_items is not None:
+        plan.stepper.items.fill(plan.sent_items)
+    failures: tuple[Failure, ...] = ()
+    if plan.units:
+        try:
+            plan.stepper.run(0, plan.units)
+        except UnitError as error:
+            failures = (Failure(error.start, error.stop, str(error.error), shown=error.shown, exception=error.error),)
+        else:
+            plan.sink.append(0, plan.units, plan.stepper.take())
+    wall_seconds = time.monotonic() - began_seconds
+    report = Report(
+        units=plan.units,
+        wall_seconds=wall_seconds,
+        cores=1,
+        tasks=1,
+        steps=1,
+        steals=0,
+        useful_seconds=wall_seconds,
+        overhead_seconds=0.0,
+        idle_seconds=0.0,
+        cpu_seconds=time.process_time() - began_cpu_seconds,
+        peak_bytes=0,
+        lost_workers=0,
+        spilled_bytes=0,
+    )
+    return Outcome(None if failures else plan.sink.finish(None), report, failures)
+
+
+def stream_plan(plan: Plan) -> Iterator[Any]:
+    """Begin at once, and give the values as they come."""
+    if workers.inside_worker or not plan.units:
+        return iter(run_here(plan).value)
+    return _Stream(plan)
+
+
+class _Stream(Iterator[Any]):
+    """Values from a run that goes on in a thread of its own."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._queue: queue.Queue[list[Any] | BaseException | None] = queue.Queue(_MOST_UNTAKEN_RESULTS)
+        self._stopped = threading.Event()
+        self._values: Iterator[Any] = iter(())
+        self._is_over = False
+        plan.sink = StreamSink(self._emit)
+        plan.is_streamed = True
+        self._thread = threading.Thread(target=self._run, args=(plan,), name="aliquot-run", daemon=True)
+        self._thread.start()
+
+    def __next__(self) -> Any:
+        while True:
+            for value in self._values:
+                return value
+            if self._is_over:
+                raise StopIteration
+            got = self._queue.get()
+            if isinstance(got, list):
+                self._values = iter(got)
+                continue
+            self._is_over = True
+            self._thread.join()
+            if got is not None:
+                raise got
+
+    def close(self) -> None:
+        """End the work."""
+        self._stopped.set()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._queue.get_nowait()
+        self._thread.join()
+        self._is_over = True
+        self._values = iter(())
+
+    def __del__(self) -> None:
+        if not self._is_over:
+            self.close()
+
+    def _emit(self, values: list[Any]) -> None:
+        while True:
+            if self._stopped.is_set():
+                raise _StoppedError
+            with contextlib.suppress(queue.Full):
+                self._queue.put(values, timeout=0.1)
+                return
+
+    def _run(self, plan: Plan) -> None:
+        end: BaseException | None = None
+        try:
+            outcome = run_plan(plan)
+            if outcome.failures:
+                raise_failures(outcome.failures)
+        except _StoppedError:
+            return
+        except BaseException as error:
+            end = error
+        while not self._stopped.is_set():
+            with contextlib.suppress(queue.Full):
+                self._queue.put(end, timeout=0.1)
+                return
+
+
+class _StoppedError(Exception):
+    """Nobody wants the values any more."""
+
+
+def _make_coordinator(plan: Plan, workplace: Workplace, key: str) -> Coordinator:
+    # A guess that was given is tried; else what was learned in an earlier run is the guess.
+    time_model, memory_model = (None, None) if plan.options.size else learned.load(key)
+    return Coordinator(
+        _make_joining(plan),
+        units=plan.units,
+        expected_workers=workplace.expected_workers,
+        first_units=plan.options.size or 1,
+        front_first=plan.is_streamed and plan.is_ordered,
+        time=time_model,
+        memory=memory_model,
+    )
+
+
+def _make_joining(plan: Plan) -> Joining:
+    if plan.is_ordered:
+        return AppendInOrder(_MOST_WAITING_BYTES)
+    return AppendAsTheyCome() if plan.join is None else MergeAsTree()
+
+
+def _make_report(
+    coordinator: Coordinator, workplace: Workplace, tally: Tally, results: Results, wall_seconds: float
+) -> Report:
+    available_seconds = workplace.cores * wall_seconds
+    owned_seconds = min(tally.owned_seconds, available_seconds)
+    return Report(
+        units=coordinator.done_units,
+        wall_seconds=wall_seconds,
+        cores=workplace.cores,
+        tasks=coordinator.spans,
+        steps=coordinator.steps,
+        steals=coordinator.steals,
+        useful_seconds=tally.useful_seconds,
+        overhead_seconds=max(0.0, owned_seconds - tally.useful_seconds),
+        idle_seconds=available_seconds - max(owned_seconds, tally.useful_seconds),
+        cpu_seconds=workplace.cpu_seconds,
+        peak_bytes=tally.peak_bytes,
+        lost_workers=tally.lost_workers,
+        spilled_bytes=results.spilled_bytes,
+    )

@@ -1,0 +1,6 @@
+"""Measured worker processes on this machine."""
+
+from aliquot.sites.local.local import Local
+from aliquot.sites.local.workplace import Workplace
+
+__all__ = ["Local", "Workplace"]

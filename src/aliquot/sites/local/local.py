@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import os
+
+from aliquot.errors import UsageError
+from aliquot.quantities import parse_bytes
+from aliquot.sites.local.output import Output
+from aliquot.sites.local.workplace import Workplace
+from aliquot.sites.work import Work
+
+
+class Local:
+    """This machine: one worker process for each core.
+
+    ``cores`` is how many workers there are at once; by default as many as this process may use. ``memory`` is what they
+    may hold together, in bytes or as '8GB': steps are kept small enough for it, by what was measured.
+    """
+
+    def __init__(self, cores: int | None = None, memory: int | str | None = None) -> None:
+        if cores is not None and cores < 1:
+            raise UsageError(f"Local(cores={cores!r}): at least one core is needed")
+        self.cores = cores if cores is not None else usable_cores()
+        self.memory_bytes = None if memory is None else parse_bytes(memory)
+        if self.memory_bytes is not None and self.memory_bytes <= 0:
+            raise UsageError(f"Local(memory={memory!r}): some memory is needed")
+
+    def start(self, work: Work, output: Output) -> Workplace:
+        """Start the workers of one run."""
+        return Workplace(work, output, cores=self.cores, memory_bytes=self.memory_bytes)
+
+    def __repr__(self) -> str:
+        memory = "" if self.memory_bytes is None else f", memory={self.memory_bytes}"
+        return f"Local(cores={self.cores}{memory})"
+
+
+def usable_cores() -> int:
+    """The cores that this process may run on, and that its control group gives it time for."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(affinity, _quota_cores() or affinity))
+
+
+def _quota_cores() -> int | None:
+    """How many cores' worth of time a container gives, rounded up; None where it does not say."""
+    for path, read in (("/sys/fs/cgroup/cpu.max", _read_v2), ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", _read_v1)):
+        try:
+            return read(path)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _read_v2(path: str) -> int | None:
+    with open(path) as file:
+        quota, period = file.read().split()
+    return None if quota == "max" else -(-int(quota) // int(period))
+
+
+def _read_v1(path: str) -> int | None:
+    with open(path) as file:
+        quota = int(file.read())
+    with open(path.replace("quota", "period")) as file:
+        period = int(file.read())
+    return None if quota <= 0 else -(-quota // period)

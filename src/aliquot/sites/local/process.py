@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import _socket
+import contextlib
+import os
+import signal
+
+from aliquot.sites.local.output import LineReader, Output
+from aliquot.workers.cell import Cell
+from aliquot.workers.channel import Channel
+from aliquot.workers.nursery import Nursery
+
+
+class WorkerProcess:
+    """The parent's side of one worker: its channel, its cell and what it prints."""
+
+    def __init__(self, number: int, nursery: Nursery, output: Output, threads: int) -> None:
+        self.number = number
+        self.process: int | None = None  # known when it has said that it is ready
+        self.span = -1
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        out, their_out = os.pipe()
+        err, their_err = os.pipe()
+        self.channel = Channel(ours)
+        self.cell = Cell.create()
+        self.readers = [LineReader(out, "stdout", output), LineReader(err, "stderr", output)]
+        self._nursery = nursery
+        try:
+            self._token = nursery.fork((theirs.fileno(), self.cell.descriptor, their_out, their_err), threads)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            theirs.close()
+            os.close(their_out)
+            os.close(their_err)
+
+    def kill(self) -> None:
+        """End it and all that it started, at once."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process, signal.SIGKILL)
+
+    def how_it_ended(self) -> str:
+        """Why it is gone, in words."""
+        exit_code = self._nursery.exit_code(self._token, wait_seconds=1.0)
+        if exit_code is None:
+            return "it is gone, and nobody knows why"
+        if exit_code >= 0:
+            return f"it ended by itself with exit code {exit_code}"
+        name = signal.Signals(-exit_code).name
+        likely = " (often: the machine ran out of memory)" if -exit_code == signal.SIGKILL else ""
+        return f"it was killed by {name}{likely}"
+
+    def close(self) -> None:
+        """Let it go: it ends when it sees its channel closed."""
+        self.channel.close()
+        self.cell.close()
+        for reader in self.readers:
+            reader.close()
+        self.readers = []

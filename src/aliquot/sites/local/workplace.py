@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import contextlib
+import select
+import time
+from typing import Any
+
+from aliquot.coordinator import (
+    Advise,
+    Assign,
+    Event,
+    Progressed,
+    StepFailed,
+    Trim,
+    Trimmed,
+    WorkerJoined,
+    WorkerLost,
+)
+from aliquot.errors import SiteError, UsageError
+from aliquot.sites.local.output import LineReader, Output
+from aliquot.sites.local.process import WorkerProcess
+from aliquot.sites.site import StepError, WorkerCommand
+from aliquot.sites.work import Work
+from aliquot.workers import channel as messages
+from aliquot.workers.channel import Message
+from aliquot.workers.nursery import the_nursery
+from aliquot.workers.packing import Packed, pack
+
+# So many workers in a row that end before they have done anything: starting more would not help.
+_MOST_FALSE_STARTS = 5
+_CLOSE_SECONDS = 2.0
+
+
+class Workplace:
+    """The workers of one run on this machine. Fulfils `aliquot.sites.Site`."""
+
+    def __init__(self, work: Work, output: Output, *, cores: int, memory_bytes: int | None) -> None:
+        self._work = work
+        self._output = output
+        # The nursery starts while the work is pickled.
+        self._nursery = the_nursery()
+        self._cores = max(1, min(cores, work.units))
+        self._threads = max(1, cores // self._cores)
+        self._allowed_bytes = None if memory_bytes is None else memory_bytes // self._cores
+        self._poll = select.epoll()
+        self._watched: dict[int, tuple[WorkerProcess, LineReader | None]] = {}
+        self._workers: dict[int, WorkerProcess] = {}
+        self._next_number = 0
+        self._false_starts = 0
+        self._events: list[Event] = []
+        self._results: dict[int, Packed | StepError] = {}
+        self._next_result = 0
+        self.cpu_seconds = 0.0  # that went into steps
+        self._packed_stepper = _pack_stepper(work)
+        for _ in range(self._cores):
+            self._start_worker()
+
+    @property
+    def expected_workers(self) -> int:
+        """One for each core."""
+        return self._cores
+
+    @property
+    def cores(self) -> int:
+        """How many workers run at once."""
+        return self._cores
+
+    def now_seconds(self) -> float:
+        """The machine's clock."""
+        return time.monotonic()
+
+    def take_result(self, result: int) -> Packed:
+        """What a worker sent up."""
+        taken = self._results.pop(result)
+        assert isinstance(taken, Packed)
+        return taken
+
+    def take_error(self, error: int) -> StepError:
+        """What went wrong in a worker."""
+        taken = self._results.pop(error)
+        assert isinstance(taken, StepError)
+        return taken
+
+    def perform(self, command: WorkerCommand) -> None:
+        """Pass a command on; a trim is done here and now."""
+        worker = self._workers.get(command.worker)
+        if worker is None:
+            return
+        match command:
+            case Assign():
+                worker.span = command.span
+                worker.cell.begin(command.span, command.start, command.stop)
+                advice = (command.seconds, command.peak_bytes)
+                self._send(
+                    worker, messages.ASSIGN, (command.span, command.start, command.stop, command.first_units, advice)
+                )
+            case Trim():
+                stop = worker.cell.give(command.span, command.share)
+                assert stop is not None
+                self._events.append(Trimmed(worker.number, command.span, stop))
+            case Advise():
+                self._send(worker, messages.ADVISE, (command.span, (command.seconds, command.peak_bytes)))
+
+    def wait(self, until_seconds: float | None) -> list[Event]:
+        """Read what workers send and print until there is an event."""
+        while not self._events:
+            left = -1.0 if until_seconds is None else until_seconds - time.monotonic()
+            if until_seconds is not None and left <= 0:
+                break
+            # Milliseconds are epoll's resolution; half of one is waited for actively by nobody.
+            for descriptor, _ in self._poll.poll(left if left < 0 else max(left, 0.001)):
+                if descriptor in self._watched:
+                    self._read(*self._watched[descriptor])
+        events, self._events = self._events, []
+        return events
+
+    def close(self) -> None:
+        """Let all workers go; those at work are killed. What they printed is passed on to the end."""
+        for worker in self._workers.values():
+            self._unwatch(worker.channel.fileno())
+            worker.channel.close()
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        readers = {reader.descriptor: reader for worker in self._workers.values() for reader in worker.readers}
+        is_killed = False
+        while readers:
+            ready = self._poll.poll(0.2)
+            for descriptor, _ in ready:
+                if descriptor in readers and not readers[descriptor].read():
+                    del readers[descriptor]
+                    self._unwatch(descriptor)
+            if not ready and not is_killed:
+                # Idle workers end at once when their channel closes; these are in the middle of a step.
+                is_killed = True
+                self._kill_all()
+            if time.monotonic() > deadline:
+                break  # something that a worker started holds on to its output
+        for worker in self._workers.values():
+            worker.kill()
+            worker.close()
+        self._workers.clear()
+        self._packed_stepper.close()
+        for left in self._results.values():
+            if isinstance(left, Packed):
+                left.close()
+        self._results.clear()
+        self._poll.close()
+
+    def abandon(self) -> None:
+        """Kill all workers, whatever they are doing, and close."""
+        self._kill_all()
+        self.close()
+
+    def _kill_all(self) -> None:
+        for worker in self._workers.values():
+            worker.kill()
+
+    # Workers come and go
+
+    def _start_worker(self) -> None:
+        worker = WorkerProcess(self._next_number, self._nursery, self._output, self._threads)
+        self._next_number += 1
+        self._workers[worker.number] = worker
+        self._watch(worker.channel.fileno(), worker, None)
+        for reader in worker.readers:
+            self._watch(reader.descriptor, worker, reader)
+        self._send(worker, messages.WORK, (self._work.target_seconds, self._allowed_bytes), self._packed_stepper.copy())
+        # It can be given a span at once: that waits in its channel until it runs.
+        self._events.append(WorkerJoined(worker.number))
+
+    def _lose_worker(self, worker: WorkerProcess) -> None:
+        self._unwatch(worker.channel.fileno())
+        worker.kill()  # what it started goes with it
+        reason = worker.how_it_ended()
+        for reader in worker.readers:
+            self._unwatch(reader.descriptor)
+            reader.read()
+        start, stop = worker.cell.running()
+        if worker.process is None:
+            self._false_starts += 1
+        del self._workers[worker.number]
+        worker.close()
+        summary = f"a worker process ended amid its work: {reason}"
+        error = self._keep(StepError(summary, start=start, stop=stop))
+        self._events.append(
+            WorkerLost(worker.number, reason, start, stop, is_suspect=worker.process is not None, error=error)
+        )
+        if self._false_starts >= _MOST_FALSE_STARTS:
+            raise SiteError(f"workers cannot be started: {self._false_starts} ended at once. The last one: {reason}")
+        if not self._nursery.is_alive:
+            self._nursery = the_nursery()
+        self._start_worker()
+
+    def _send(self, worker: WorkerProcess, kind: str, numbers: tuple[Any, ...], value: Packed | None = None) -> None:
+        # A worker that has just died is noticed when its channel is read.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            worker.channel.send(kind, numbers, value)
+
+    # What workers send
+
+    def _read(self, worker: WorkerProcess, reader: LineReader | None) -> None:
+        if reader is not None:
+            if not reader.read():
+                self._unwatch(reader.descriptor)
+            return
+        for message in worker.channel.receive_ready():
+            self._take(worker, message)
+        if worker.channel.is_closed:
+            self._lose_worker(worker)
+
+    def _take(self, worker: WorkerProcess, message: Message) -> None:
+        match message.kind:
+            case messages.REPORT:
+                self._take_report(worker, message)
+            case messages.NEED:
+                self._send_items(worker, *message.numbers)
+            case messages.READY:
+                (worker.process,) = message.numbers
+            case messages.FAILED:
+                span, start, stop, summary, trace, shown = message.numbers
+                assert message.value is not None
+                error = StepError(summary, trace, _load_error(message.value), start, stop, shown)
+                self._events.append(StepFailed(worker.number, span, start, stop, self._keep(error)))
+
+    def _take_report(self, worker: WorkerProcess, message: Message) -> None:
+        span, start, stop, steps, busy_seconds, cpu_seconds, setup_seconds, seconds, peak_bytes = message.numbers
+        assert message.value is not None
+        self.cpu_seconds += cpu_seconds
+        self._false_starts = 0
+        self._events.append(
+            Progressed(
+                worker.number,
+                span,
+                start,
+                stop,
+                self._keep(message.value),
+                message.value.total_bytes,
+                steps,
+                busy_seconds,
+                setup_seconds,
+                seconds,
+                peak_bytes,
+            )
+        )
+
+    def _send_items(self, worker: WorkerProcess, span: int, start: int, stop: int) -> None:
+        assert self._work.items is not None
+        items = self._work.items[start:stop]
+        self._send(worker, messages.ITEMS, (span, start, stop), _pack_items(items, start))
+
+    def _keep(self, value: Packed | StepError) -> int:
+        self._next_result += 1
+        self._results[self._next_result] = value
+        return self._next_result
+
+    def _watch(self, descriptor: int, worker: WorkerProcess, reader: LineReader | None) -> None:
+        self._watched[descriptor] = (worker, reader)
+        self._poll.register(descriptor, select.EPOLLIN)
+
+    def _unwatch(self, descriptor: int) -> None:
+        if self._watched.pop(descriptor, None) is not None:
+            self._poll.unregister(descriptor)
+
+
+def _pack_stepper(work: Work) -> Packed:
+    import cloudpickle
+
+    try:
+        return pack(work.stepper, cloudpickle.dumps)
+    except Exception as error:
+        raise UsageError(
+            f"the function cannot be sent to a worker process: {type(error).__name__}: {error}. "
+            "Open files and connections inside of it, and leave out what cannot be pickled"
+        ) from error
+
+
+def _pack_items(items: Any, start: int) -> Packed:
+    import cloudpickle
+
+    try:
+        return pack(items, cloudpickle.dumps)
+    except Exception as error:
+        for number, item in enumerate(items):
+            try:
+                pack(item, cloudpickle.dumps).close()
+            except Exception:
+                raise UsageError(
+                    f"unit {start + number} cannot be sent to a worker process: {type(error).__name__}: {error}"
+                ) from error
+        raise
+
+
+def _load_error(packed: Packed) -> BaseException | None:
+    """The exception itself, where it can be rebuilt here."""
+    try:
+        loaded = packed.load()
+    except Exception:
+        return None
+    finally:
+        packed.close()
+    return loaded if isinstance(loaded, BaseException) else None

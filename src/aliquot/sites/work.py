@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aliquot.workers.stepping import Stepper
+
+
+class Work(Struct):
+    """What a site is to do: a stepper that is sent to each worker, and the units that are sent from here, if any."""
+
+    stepper: Stepper
+    units: int
+    items: Sequence[Any] | None = None
+    target_seconds: float = 1.0

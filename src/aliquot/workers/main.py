@@ -1,0 +1,338 @@
+"""What a worker process does: it owns a span, claims a step of it, runs and measures it, and reports now and then."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+import traceback
+from typing import Any
+
+from aliquot.measuring import PeakMeter
+from aliquot.sizing import ReportPacer, StepSizer
+from aliquot.workers import channel as messages
+from aliquot.workers.cell import Cell
+from aliquot.workers.channel import Channel, Message
+from aliquot.workers.packing import Packed, pack
+from aliquot.workers.stepping import EachStepper, Items, SentItems, Stepper, UnitError, bounded_repr
+
+# Reading the peak costs some 15 microseconds: shorter steps than this are measured together.
+_SHORTEST_MEASURED_SECONDS = 0.01
+# Items are asked for this long ahead, unless they are large.
+_AHEAD_SECONDS = 0.1
+_AHEAD_BYTES = 8 << 20
+
+
+class _ParentGoneError(Exception):
+    """The other end of the channel is closed: the run is over."""
+
+
+class Worker:
+    """The loop of a worker process."""
+
+    def __init__(self, channel: Channel, cell: Cell) -> None:
+        self._channel = channel
+        self._cell = cell
+        self._meter = PeakMeter()
+        self._stepper: Stepper | None = None
+        self._sizer = StepSizer()
+        self._span = -1
+        self._put_off: list[Message] = []
+
+    def put_off(self, message: Message) -> None:
+        """What came amid a span but is about the next one."""
+        self._put_off.append(message)
+
+    def work(self) -> None:
+        """Take spans until the parent closes the channel."""
+        try:
+            self._channel.send(messages.READY, (os.getpid(),))
+            while True:
+                self._take(self.receive())
+        except (_ParentGoneError, BrokenPipeError, ConnectionResetError):
+            return
+
+    def receive(self) -> Message:
+        """Wait for a message."""
+        if self._put_off:
+            return self._put_off.pop(0)
+        message = self._channel.receive()
+        if message is None:
+            raise _ParentGoneError
+        return message
+
+    def _take(self, message: Message) -> None:
+        if message.kind == messages.WORK:
+            self._prepare(message)
+        elif message.kind == messages.ASSIGN:
+            span, start, stop, first_units, advice = message.numbers
+            self._sizer.begin_span(first_units)
+            self._sizer.learn(*advice)
+            _SpanRun(self, span, start, stop).run()
+        elif message.kind == messages.ADVISE:
+            self._sizer.learn(*message.numbers[1])
+
+    def _prepare(self, message: Message) -> None:
+        target_seconds, allowed_bytes = message.numbers
+        self._sizer = StepSizer(longest_seconds=target_seconds, allowed_bytes=allowed_bytes)
+        assert message.value is not None
+        try:
+            self._stepper = message.value.load()
+        except BaseException as error:
+            self._stepper = _CannotStart(error)
+        finally:
+            message.value.close()
+
+
+class _CannotStart:
+    """Stands for work that could not be unpickled here: fails at the first step, where errors are reported."""
+
+    items: Items | None = None
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def run(self, start: int, stop: int) -> None:
+        raise UnitError(self._error, start, stop)
+
+    def take(self) -> Any:
+        return None
+
+
+class _SpanRun:
+    """One span, from its first step to its last."""
+
+    def __init__(self, worker: Worker, span: int, start: int, stop: int) -> None:
+        stepper = worker._stepper
+        assert stepper is not None
+        worker._span = span
+        self._worker = worker
+        self._stepper = stepper
+        self._sizer = worker._sizer
+        self._cell = worker._cell
+        self._channel = worker._channel
+        self._meter = worker._meter
+        self._span = span
+        self._stop = stop
+        self._reported_to = start
+        self._began_seconds = time.perf_counter()
+        self._has_begun = False
+        self._setup_seconds: float | None = None  # until it was told
+        self._pacer = ReportPacer(self._began_seconds, after_every_step=worker._sizer.is_one_by_one)
+        # Since the last report.
+        self._steps = 0
+        self._busy_seconds = 0.0
+        self._cpu_seconds = 0.0
+        self._seen: dict[int, list[float]] = {}  # units of a step -> how many, seconds
+        self._seen_peaks: list[tuple[float, float, float]] = []
+        # Since the last measurement of memory.
+        self._measured_seconds = self._began_seconds
+        self._largest_step = 0
+        self._resident_bytes = 0  # at the last report
+        self._grown_bytes = 0
+        # Items that the parent sends.
+        items = stepper.items
+        self._sent = items if isinstance(items, SentItems) else None
+        self._asked_to = start
+        self._window_units = 1
+        self._window_bytes = 0
+        if self._sent is not None:
+            self._sent.clear(start)
+
+    def run(self) -> None:
+        """Run steps until nothing of the span is left."""
+        meter, sizer, cell = self._meter, self._sizer, self._cell
+        meter.reset()
+        self._resident_bytes = meter.resident_bytes()
+        done_to = self._reported_to
+        while True:
+            start, stop = cell.claim(self._span, sizer.choose(cell.unstarted_units()))
+            if start == stop:
+                break
+            if self._sent is not None:
+                self._have_items(start, stop)
+            began, cpu_began = time.perf_counter(), time.process_time()
+            if not self._has_begun:
+                self._has_begun = True
+                self._setup_seconds = began - self._began_seconds
+            try:
+                self._stepper.run(start, stop)
+            except UnitError as failure:
+                self._fail(failure)
+                return
+            ended = time.perf_counter()
+            done_to = stop
+            self._note(stop - start, ended - began, time.process_time() - cpu_began)
+            if ended - self._measured_seconds >= _SHORTEST_MEASURED_SECONDS:
+                self._measure(ended)
+            if self._pacer.is_due(ended, self._grown_bytes) and not self._report(stop):
+                return
+        if self._steps:
+            self._measure(time.perf_counter())
+            self._report(done_to)
+
+    def _note(self, units: int, seconds: float, cpu_seconds: float) -> None:
+        self._steps += 1
+        self._busy_seconds += seconds
+        self._cpu_seconds += cpu_seconds
+        self._largest_step = max(self._largest_step, units)
+        self._sizer.observe(units, seconds)
+        seen = self._seen.get(units)
+        if seen is None:
+            self._seen[units] = [1, seconds]
+        else:
+            seen[0] += 1
+            seen[1] += seconds
+
+    def _measure(self, now_seconds: float) -> None:
+        """Take the peak since the last time, which is that of the largest step since then."""
+        peak_bytes = self._meter.peak_bytes()
+        self._sizer.observe_memory(self._largest_step, peak_bytes)
+        self._seen_peaks.append((self._largest_step, peak_bytes, 1))
+        self._grown_bytes = self._meter.resident_bytes() - self._resident_bytes
+        self._largest_step = 0
+        self._meter.reset()
+        self._measured_seconds = now_seconds
+
+    def _report(self, stop: int) -> bool:
+        """Send up what was done since the last report; False if that failed, and the rest of the span was dropped."""
+        began = time.perf_counter()
+        value = self._stepper.take()
+        try:
+            packed = _pack_value(value)
+        except Exception as error:
+            self._fail_to_pack(value, stop, error)
+            return False
+        self._send_report(stop, packed)
+        now = time.perf_counter()
+        self._pacer.reported(now, now - began)
+        self._resident_bytes = self._meter.resident_bytes()
+        self._grown_bytes = 0
+        return True
+
+    def _send_report(self, stop: int, packed: Packed) -> None:
+        setup_seconds, self._setup_seconds = self._setup_seconds, None
+        seconds = tuple((units, total / count, count) for units, (count, total) in self._seen.items())
+        peaks = tuple(self._seen_peaks)
+        sys.stdout.flush()
+        self._channel.send(
+            messages.REPORT,
+            (
+                self._span,
+                self._reported_to,
+                stop,
+                self._steps,
+                self._busy_seconds,
+                self._cpu_seconds,
+                setup_seconds,
+                seconds,
+                peaks,
+            ),
+            packed,
+        )
+        self._reported_to = stop
+        self._steps = 0
+        self._busy_seconds = self._cpu_seconds = 0.0
+        self._seen.clear()
+        self._seen_peaks.clear()
+        for message in self._channel.receive_ready():
+            self._take_amid_span(message)
+
+    # Failing
+
+    def _fail(self, failure: UnitError) -> None:
+        """Send up what came before, then the failure; the rest of the span is the coordinator's again."""
+        if failure.start > self._reported_to and not self._report(failure.start):
+            return
+        self._send_failure(failure)
+
+    def _fail_to_pack(self, value: Any, stop: int, error: Exception) -> None:
+        """Find the unit whose value cannot be pickled where values are kept apart; send up those before it."""
+        start = self._reported_to
+        if isinstance(self._stepper, EachStepper):
+            bad = next(number for number, one in enumerate(value) if not _can_be_packed(one))
+            if bad:
+                self._send_report(start + bad, _pack_value(value[:bad]))
+            start, stop = start + bad, start + bad + 1
+            shown = f"its value is {bounded_repr(value, bad)}"
+        else:
+            shown = f"the value is {bounded_repr([value], 0)}"
+        error.add_note("what the function returned cannot be sent from the worker to its parent: it cannot be pickled")
+        self._send_failure(UnitError(error, start, stop, shown))
+
+    def _send_failure(self, failure: UnitError) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        trace = "".join(traceback.format_exception(failure.error))
+        summary = f"{type(failure.error).__name__}: {failure.error}"
+        try:
+            packed = _pack_value(failure.error)
+            pickle.loads(pickle.dumps(failure.error))  # some exceptions pickle, but cannot be rebuilt
+        except Exception:
+            packed = pack(None)
+        numbers = (self._span, failure.start, failure.stop, summary, trace, failure.shown)
+        self._channel.send(messages.FAILED, numbers, packed)
+
+    # Items that the parent sends
+
+    def _have_items(self, start: int, stop: int) -> None:
+        """Wait until all items of a step are here, and ask for those of the next ones before they are needed."""
+        sent = self._sent
+        assert sent is not None
+        while sent.available_to < stop:
+            if self._asked_to < stop:
+                self._ask_for_items(stop)
+            self._take_amid_span(self._worker.receive())
+        nothing_on_its_way = self._asked_to <= sent.available_to
+        if nothing_on_its_way and sent.available_to - stop < self._window_units / 2:
+            self._ask_for_items(stop)
+
+    def _ask_for_items(self, at_least_to: int) -> None:
+        start = self._asked_to
+        unit_seconds = self._sizer.time.predict(1) if self._sizer.time.observations else _AHEAD_SECONDS
+        unit_bytes = self._window_bytes / self._window_units
+        units = min(
+            self._window_units * 4,
+            _AHEAD_SECONDS / max(unit_seconds, 1e-9),
+            _AHEAD_BYTES / max(unit_bytes, 1e-9),
+        )
+        end_of_span = self._cell.stop()
+        stop = min(max(start + int(units), at_least_to), max(end_of_span, at_least_to))
+        if start < stop:
+            self._asked_to = stop
+            self._channel.send(messages.NEED, (self._span, start, stop))
+
+    def _take_amid_span(self, message: Message) -> None:
+        if message.kind == messages.ITEMS:
+            span, start, stop = message.numbers
+            assert message.value is not None
+            try:
+                if span == self._span and self._sent is not None:
+                    self._window_units = stop - start
+                    self._window_bytes = message.value.total_bytes
+                    self._sent.add(start, stop, message.value)
+            finally:
+                message.value.close()
+        elif message.kind == messages.ADVISE:
+            self._sizer.learn(*message.numbers[1])
+        else:
+            # The parent knows of the last report of this span before it was left here.
+            self._worker.put_off(message)
+
+
+def _pack_value(value: Any) -> Packed:
+    try:
+        return pack(value)
+    except Exception:
+        import cloudpickle
+
+        return pack(value, cloudpickle.dumps)
+
+
+def _can_be_packed(value: Any) -> bool:
+    try:
+        _pack_value(value).close()
+    except Exception:
+        return False
+    return True

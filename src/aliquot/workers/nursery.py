@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import _socket
+import atexit
+import contextlib
+import os
+import pickle
+import select
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from aliquot.errors import SiteError
+from aliquot.workers.nursery_main import _DESCRIPTORS, _EXIT, _SIZE, LIFELINE, REQUESTS
+
+# Libraries that start a thread for each core would start as many in each worker.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+class Nursery:
+    """The parent's side of the process that forks workers: one for each process, kept for the next run."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._next_token = 0
+        self._exit_codes: dict[int, int] = {}
+        self._received = bytearray()
+        self.parent = os.getpid()
+        self._socket, theirs = _socketpair()
+        lifeline, self._lifeline = os.pipe()
+        self._process = _spawn(theirs.fileno(), lifeline)
+        theirs.close()
+        os.close(lifeline)
+        self._send((list(sys.path),))
+
+    def fork(self, descriptors: tuple[int, int, int, int], threads: int) -> int:
+        """Have a worker forked with these descriptors (channel, cell, stdout, stderr); a token to ask for it by."""
+        environment = dict(os.environ)
+        for name in _THREAD_VARIABLES:
+            environment.setdefault(name, str(threads))
+        surroundings = {
+            "path": list(sys.path),
+            "argv": list(sys.argv) if hasattr(sys, "argv") else [""],
+            "environment": environment,
+            "directory": os.getcwd(),
+        }
+        with self._lock:
+            self._next_token += 1
+            self._send((self._next_token, surroundings), descriptors)
+            return self._next_token
+
+    def exit_code(self, token: int, wait_seconds: float) -> int | None:
+        """How a worker ended (minus the signal, if one killed it); None if that does not become known in time."""
+        deadline = time.monotonic() + wait_seconds
+        with self._lock:
+            while token not in self._exit_codes:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._read_exits(left):
+                    return None
+            return self._exit_codes.pop(token)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can fork, and is this process's own."""
+        if self.parent != os.getpid():
+            return False
+        try:
+            return os.waitpid(self._process, os.WNOHANG) == (0, 0)
+        except ChildProcessError:
+            return False
+
+    def close(self) -> None:
+        """Let it go, and with it every worker that is left."""
+        if self.parent != os.getpid():
+            return
+        self._socket.close()
+        os.close(self._lifeline)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._process, 0)
+
+    def _send(self, request: Any, descriptors: tuple[int, ...] = ()) -> None:
+        content = pickle.dumps(request, protocol=5)
+        ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, _DESCRIPTORS.pack(*descriptors))] if descriptors else []
+        try:
+            self._socket.sendmsg([_SIZE.pack(len(content))], ancillary)
+            self._socket.sendall(content)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise SiteError(
+                "the process that starts workers has ended: was it killed? Run again, and a new one is started"
+            ) from error
+
+    def _read_exits(self, wait_seconds: float) -> bool:
+        """Read what the nursery told; False if it is gone."""
+        ready, _, _ = select.select([self._socket.fileno()], [], [], wait_seconds)
+        if not ready:
+            return True
+        content = self._socket.recv(4096)
+        self._received += content
+        whole = len(self._received) // _EXIT.size * _EXIT.size
+        for token, exit_code in _EXIT.iter_unpack(bytes(self._received[:whole])):
+            self._exit_codes[token] = exit_code
+        del self._received[:whole]
+        return bool(content)
+
+
+_nursery: Nursery | None = None
+_nursery_lock = threading.Lock()
+
+
+def the_nursery() -> Nursery:
+    """The nursery of this process, started if there is none."""
+    global _nursery  # noqa: PLW0603  # one for each process
+    with _nursery_lock:
+        if _nursery is None or not _nursery.is_alive:
+            if _nursery is None:
+                atexit.register(_close_nursery)
+            _nursery = Nursery()
+        return _nursery
+
+
+def _close_nursery() -> None:
+    if _nursery is not None:
+        _nursery.close()
+
+
+def _renew_after_fork() -> None:
+    global _nursery, _nursery_lock  # noqa: PLW0603
+    _nursery_lock = threading.Lock()
+    if _nursery is not None:
+        # Its ends are the parent's: held open here, they would keep its workers alive.
+        with contextlib.suppress(OSError):
+            _nursery._socket.close()
+            os.close(_nursery._lifeline)
+        _nursery = None
+
+
+os.register_at_fork(after_in_child=_renew_after_fork)
+
+
+def _spawn(requests: int, lifeline: int) -> int:
+    if not sys.executable:
+        raise SiteError("workers cannot be started: Python does not know its own program (sys.executable is empty)")
+    home = os.path.abspath(__file__)
+    for _ in __name__.split("."):
+        home = os.path.dirname(home)
+    code = f"import sys; sys.path.insert(0, {home!r}); from aliquot.workers.nursery_main import main; main()"
+    with _above(LIFELINE, requests, lifeline) as (high_requests, high_lifeline):
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, high_requests, REQUESTS),
+            (os.POSIX_SPAWN_DUP2, high_lifeline, LIFELINE),
+        ]
+        arguments = [sys.executable, *_interpreter_flags(), "-c", code]
+        try:
+            # A group of its own: Ctrl-C in a terminal is for the parent alone.
+            return os.posix_spawn(sys.executable, arguments, os.environ, file_actions=actions, setpgroup=0)
+        except OSError as error:
+            raise SiteError(f"workers cannot be started: {sys.executable}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _above(limit: int, *descriptors: int) -> Iterator[list[int]]:
+    """Copies of descriptors that are above a number, so that none is overwritten while they are put in place."""
+    import fcntl
+
+    copies = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, limit + 1) for descriptor in descriptors]
+    try:
+        yield copies
+    finally:
+        for copy in copies:
+            os.close(copy)
+
+
+def _interpreter_flags() -> list[str]:
+    """What the parent was started with, as far as it changes how code runs."""
+    flags = [f"-W{option}" for option in sys.warnoptions]
+    if sys.flags.optimize:
+        flags.append("-" + "O" * sys.flags.optimize)
+    if sys.flags.dont_write_bytecode:
+        flags.append("-B")
+    if sys.flags.utf8_mode:
+        flags.append("-Xutf8")
+    return flags
+
+
+def _socketpair() -> tuple[_socket.socket, _socket.socket]:
+    return _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)

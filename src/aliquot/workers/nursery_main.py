@@ -1,0 +1,142 @@
+"""The nursery: a small process with one thread that has imported what a worker needs, and forks workers on request.
+
+A worker starts in a few milliseconds this way, and is never forked from the user's process, whose threads and locks
+would be copied in whatever state they are.
+"""
+
+from __future__ import annotations
+
+import _socket
+import gc
+import os
+import pickle
+import signal
+import struct
+import sys
+from typing import Any
+
+_SIZE = struct.Struct("<I")
+_DESCRIPTORS = struct.Struct("4i")
+_EXIT = struct.Struct("<qi")
+
+# The descriptors that the nursery is started with.
+REQUESTS, LIFELINE = 3, 4
+
+
+def main() -> None:
+    """Fork a worker for each request, and tell when one has ended, until the parent is gone."""
+    requests = _socket.socket(fileno=REQUESTS)
+    (path,) = _receive(requests)[0]
+    sys.path[:] = path
+    # Imported for the workers: cloudpickle because functions of scripts and notebooks travel by it.
+    import cloudpickle  # noqa: F401
+
+    import aliquot.workers.main  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+    tokens: dict[int, int] = {}
+
+    def tell_of_the_dead(*_: object) -> None:
+        while True:
+            try:
+                process, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not process:
+                return
+            try:
+                requests.sendall(_EXIT.pack(tokens.pop(process, -1), os.waitstatus_to_exitcode(status)))
+            except OSError:
+                os._exit(0)  # the parent is gone
+
+    signal.signal(signal.SIGCHLD, tell_of_the_dead)
+    while True:
+        (request, descriptors) = _receive(requests)
+        if request is None:
+            os._exit(0)
+        token, surroundings = request
+        # A worker that dies at once must be known by then.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        process = os.fork()
+        if process == 0:
+            requests.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            _become_worker(descriptors, surroundings)
+        tokens[process] = token
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _become_worker(descriptors: tuple[int, ...], surroundings: dict[str, Any]) -> None:
+    from aliquot import workers
+    from aliquot.workers.cell import Cell
+    from aliquot.workers.channel import Channel
+    from aliquot.workers.lifeline import die_with_parent
+    from aliquot.workers.main import Worker
+
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        die_with_parent(LIFELINE)
+        channel, cell, out, err = descriptors
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.close(out)
+        os.close(err)
+        # Made anew: the nursery's own were made for whatever the parent prints to.
+        sys.stdout = _open_output(1)
+        sys.stderr = _open_output(2)
+        sys.path[:] = surroundings["path"]
+        sys.argv[:] = surroundings["argv"]
+        os.environ.clear()
+        os.environ.update(surroundings["environment"])
+        os.chdir(surroundings["directory"])
+        workers.inside_worker = True
+        Worker(Channel(_socket.socket(fileno=channel)), Cell(cell)).work()
+        status = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            # Not the way out of the interpreter: nothing of the nursery's is to be cleaned up here.
+            os._exit(status)
+
+
+def _open_output(descriptor: int) -> Any:
+    return open(descriptor, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+
+
+def _receive(requests: _socket.socket) -> tuple[Any, tuple[int, ...]]:
+    """One request and its descriptors; None when the parent is gone."""
+    try:
+        head, ancillary, _, _ = requests.recvmsg(
+            _SIZE.size, _socket.CMSG_SPACE(_DESCRIPTORS.size), _socket.MSG_CMSG_CLOEXEC
+        )
+    except ConnectionResetError:
+        return None, ()
+    if not head:
+        return None, ()
+    descriptors: tuple[int, ...] = ()
+    for level, kind, data in ancillary:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            descriptors = _DESCRIPTORS.unpack(data)
+    (size,) = _SIZE.unpack(head)
+    content = bytearray()
+    while len(content) < size:
+        piece = requests.recv(size - len(content))
+        if not piece:
+            return None, ()
+        content += piece
+    return pickle.loads(content), descriptors
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Values as bytes, with large buffers aside: an array is copied once, into shared memory, and used there.
+
+    pickle (protocol 5)  ->  | pickle | array | array | ...     in one anonymous file, mapped by the receiver
+
+A pickle that is small goes through the socket itself.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+# Through a socket, a byte is copied in and out again; up to here that is cheaper than a file of its own.
+MOST_INLINE_BYTES = 128 << 10
+_SMALLEST_ASIDE_BYTES = 16 << 10
+_ALIGNMENT = 64
+_COPY_BYTES = 4 << 20
+
+Dumps = Callable[..., bytes]
+
+
+class Packed:
+    """A pickled value, inline or in a file; ``sizes`` are those of the pickle and of the buffers."""
+
+    __slots__ = ("descriptor", "inline", "sizes")
+
+    def __init__(self, inline: bytes, sizes: tuple[int, ...], descriptor: int | None) -> None:
+        self.inline = inline
+        self.sizes = sizes
+        self.descriptor = descriptor
+
+    @property
+    def total_bytes(self) -> int:
+        """How large it is."""
+        return sum(self.sizes)
+
+    def load(self) -> Any:
+        """Unpickle; arrays stay where they are, and keep the file mapped as long as they live."""
+        if self.descriptor is None:
+            return pickle.loads(self.inline)
+        pickled, *buffers = self._parts(_map(self.descriptor, _layout(self.sizes)[-1]))
+        return pickle.loads(pickled, buffers=buffers)
+
+    def content(self) -> memoryview:
+        """All bytes, as they are laid out."""
+        if self.descriptor is None:
+            return memoryview(self.inline)
+        return _map(self.descriptor, _layout(self.sizes)[-1])
+
+    @classmethod
+    def from_content(cls, read: Callable[[int, int], bytes], sizes: tuple[int, ...], *, was_inline: bool) -> Packed:
+        """Rebuild from what ``read(offset, size)`` gives of the `content`."""
+        if was_inline:
+            return cls(_read_all(read, 0, sizes[0]), sizes, None)
+        end = _layout(sizes)[-1]
+        descriptor = os.memfd_create("aliquot-value", os.MFD_CLOEXEC)
+        for offset in range(0, end, _COPY_BYTES):
+            os.pwrite(descriptor, _read_all(read, offset, min(_COPY_BYTES, end - offset)), offset)
+        return cls(b"", sizes, descriptor)
+
+    def copy(self) -> Packed:
+        """The same, to be sent once more."""
+        return Packed(self.inline, self.sizes, None if self.descriptor is None else os.dup(self.descriptor))
+
+    def close(self) -> None:
+        """Give the file back; what was loaded stays."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+    def _parts(self, memory: memoryview) -> list[memoryview]:
+        offsets = _layout(self.sizes)
+        return [memory[offset : offset + size] for offset, size in zip(offsets, self.sizes, strict=False)]
+
+
+def pack(value: Any, dumps: Dumps = pickle.dumps) -> Packed:
+    """Pickle a value, into a file if it is large."""
+    buffers: list[memoryview] = []
+
+    def keep_inline(buffer: pickle.PickleBuffer) -> bool:
+        try:
+            raw = buffer.raw()
+        except BufferError:
+            return True  # not contiguous
+        if raw.nbytes < _SMALLEST_ASIDE_BYTES:
+            return True
+        buffers.append(raw)
+        return False
+
+    pickled = dumps(value, protocol=5, buffer_callback=keep_inline)
+    sizes = (len(pickled), *(buffer.nbytes for buffer in buffers))
+    if sum(sizes) <= MOST_INLINE_BYTES and not buffers:
+        return Packed(pickled, sizes, None)
+    return Packed(b"", sizes, _write_file([memoryview(pickled), *buffers], sizes))
+
+
+def _write_file(parts: list[memoryview], sizes: tuple[int, ...]) -> int:
+    descriptor = os.memfd_create("aliquot-value", os.MFD_CLOEXEC)
+    try:
+        offsets = _layout(sizes)
+        os.ftruncate(descriptor, offsets[-1])
+        for part, offset in zip(parts, offsets, strict=False):
+            while part.nbytes:
+                written = os.pwrite(descriptor, part, offset)
+                part, offset = part[written:], offset + written  # noqa: PLW2901  # what is left of it
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _layout(sizes: tuple[int, ...]) -> list[int]:
+    """Where each part begins, and where the last one ends."""
+    offsets, at = [], 0
+    for size in sizes:
+        offsets.append(at)
+        at += -(-size // _ALIGNMENT) * _ALIGNMENT
+    return [*offsets, at]
+
+
+def _map(descriptor: int, size: int) -> memoryview:
+    return memoryview(mmap.mmap(descriptor, size))
+
+
+def _read_all(read: Callable[[int, int], bytes], offset: int, size: int) -> bytes:
+    content = read(offset, size)
+    while len(content) < size:
+        piece = read(offset + len(content), size - len(content))
+        if not piece:
+            raise OSError(f"a result that was put on disk is cut short: {size - len(content)} bytes are missing")
+        content += piece
+    return content

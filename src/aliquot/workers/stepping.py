@@ -1,0 +1,265 @@
+"""How a worker runs the units of a step, and how it puts the values of its steps together.
+
+A stepper travels, pickled, to each worker once. ``run`` works on some units and keeps what came of them; ``take``
+hands over what was kept since the last time, as one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from aliquot.workers.packing import Packed
+
+if TYPE_CHECKING:
+    from aliquot.job import Job
+
+_LONGEST_REPR = 200
+
+
+class UnitError(Exception):
+    """Carries what the user's function raised, at which units, and the unit itself, where it is one, as text."""
+
+    def __init__(self, error: BaseException, start: int, stop: int, shown: str | None = None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.start = start
+        self.stop = stop
+        self.shown = shown
+
+
+class Items(Protocol):
+    """Where a stepper gets its units from."""
+
+    def get(self, start: int, stop: int) -> Sequence[Any]:
+        """Some units, as the function wants them."""
+
+
+class Stepper(Protocol):
+    """The work of a run, in a worker."""
+
+    @property
+    def items(self) -> Items | None:
+        """Where its units come from, unless it knows by itself."""
+
+    def run(self, start: int, stop: int) -> None:
+        """Work on some units; raises `UnitError`, with what came before the failed one kept."""
+
+    def take(self) -> Any:
+        """What came of all units since it was last taken."""
+
+
+class RangeItems:
+    """Numbers, which need not be sent."""
+
+    def __init__(self, numbers: range) -> None:
+        self._numbers = numbers
+
+    def get(self, start: int, stop: int) -> range:
+        """A range again."""
+        return self._numbers[start:stop]
+
+
+class SourceItems:
+    """Units that a worker reads by itself; ``first`` is where the view begins in its source."""
+
+    def __init__(self, view: Any) -> None:
+        self._view = view
+        self._first = view.start
+
+    def get(self, start: int, stop: int) -> Sequence[Any]:
+        """Parsed units."""
+        records: Sequence[Any] = self._view.source.records_of(self._first + start, self._first + stop)
+        return records
+
+
+class SentItems:
+    """Units that the parent sends, a window at a time, in order."""
+
+    def __init__(self) -> None:
+        self._windows: list[tuple[int, int, Sequence[Any]]] = []
+        self.available_to = 0  # the end of what is here
+
+    def __reduce__(self) -> tuple[type[SentItems], tuple[()]]:
+        return (SentItems, ())
+
+    def clear(self, start: int) -> None:
+        """Another span begins."""
+        self._windows.clear()
+        self.available_to = start
+
+    def add(self, start: int, stop: int, packed: Packed) -> None:
+        """A window has come."""
+        try:
+            items = packed.load()
+        except BaseException as error:
+            error.add_note("the units could not be unpickled in the worker")
+            items = _Unreadable(error)
+        self._windows.append((start, stop, items))
+        self.available_to = stop
+
+    def fill(self, items: Sequence[Any]) -> None:
+        """All are here already."""
+        self._windows = [(0, len(items), items)]
+
+    def get(self, start: int, stop: int) -> Sequence[Any]:
+        """From one window, or from some where a step reaches into the next."""
+        while self._windows[0][1] <= start:
+            self._windows.pop(0)
+        first, end, items = self._windows[0]
+        if stop <= end:
+            return items[start - first : stop - first]
+        found = list(items[start - first :])
+        for first, _, items in self._windows[1:]:
+            found += items[: max(0, stop - first)]
+        return found
+
+
+class _Unreadable(Sequence[Any]):
+    """Stands for units that could not be unpickled: raises when they are used, where errors are reported."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getitem__(self, where: Any) -> Any:
+        raise self._error
+
+
+class EachStepper:
+    """A function of one unit; values are kept in a list, in order."""
+
+    def __init__(self, function: Callable[[Any], Any], items: Items) -> None:
+        self._function = function
+        self.items = items
+        self._values: list[Any] = []
+
+    def run(self, start: int, stop: int) -> None:
+        """Call the function on each."""
+        items = _get(self.items, start, stop)
+        values = self._values
+        before = len(values)
+        try:
+            # What was done before a unit fails stays in the list, and tells which one it was.
+            values.extend(map(self._function, items))
+        except BaseException as error:
+            failed = len(values) - before
+            raise UnitError(error, start + failed, start + failed + 1, bounded_repr(items, failed)) from error
+        failed = len(values) - before
+        if failed < stop - start:
+            # To map, StopIteration is not an error but the end.
+            end = RuntimeError("the function raised StopIteration, which would end the run before its end")
+            raise UnitError(end, start + failed, start + failed + 1, bounded_repr(items, failed))
+
+    def take(self) -> list[Any]:
+        """The values since the last time."""
+        values, self._values = self._values, []
+        return values
+
+
+class BatchStepper:
+    """A function of many units at once; what it returns is joined with what it returned before."""
+
+    def __init__(self, function: Callable[[Any], Any], items: Items, join: Callable[[Any, Any], Any]) -> None:
+        self._function = function
+        self._join = join
+        self.items = items
+        self._value: Any = None
+        self._is_empty = True
+
+    def run(self, start: int, stop: int) -> None:
+        """Call the function once, and join."""
+        items = _get(self.items, start, stop)
+        try:
+            value = self._function(items)
+            self._value = value if self._is_empty else self._join(self._value, value)
+        except BaseException as error:
+            shown = bounded_repr(items, 0) if stop - start == 1 else None
+            raise UnitError(error, start, stop, shown) from error
+        self._is_empty = False
+
+    def take(self) -> Any:
+        """The joined value."""
+        value, self._value, self._is_empty = self._value, None, True
+        return value
+
+
+class JobStepper:
+    """Any job: steps are split off its front, executed and joined, by its own functions."""
+
+    items: Items | None = None
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._rest: Job | None = job
+        self._rest_start = 0
+        self._done: Job | None = None
+
+    def __reduce__(self) -> tuple[type[JobStepper], tuple[Job]]:
+        return (JobStepper, (self._job,))
+
+    def run(self, start: int, stop: int) -> None:
+        """Split off, execute, join."""
+        try:
+            if self._rest is None or self._rest_start != start:
+                self._rest, self._rest_start = part_of(self._job, start, self._job.size), start
+            step = self._rest
+            self._rest = None
+            if step.size > stop - start:
+                step, self._rest = step.split(1, stop - start)
+            self._rest_start = stop
+            done = step.with_result(_done(step.execute()))
+            self._done = done if self._done is None else joined_job(self._done, done)
+        except BaseException as error:
+            raise UnitError(error, start, stop) from error
+
+    def take(self) -> Any:
+        """The result of what was joined."""
+        done, self._done = self._done, None
+        return None if done is None else done.result.value  # type: ignore[union-attr]  # it is Done
+
+
+def part_of(job: Job, start: int, stop: int) -> Job:
+    """The units from start to stop of a job, by its own split."""
+    if start > 0:
+        _, job = job.split(1, start)
+    if job.size > stop - start:
+        job, _ = job.split(1, stop - start)
+    return job
+
+
+def joined_job(first: Job, second: Job) -> Job:
+    """Two neighbouring parts as one."""
+    from aliquot.errors import JobError
+
+    joined = first.join(second)
+    if len(joined) != 1:
+        raise JobError(f"{first!r} and {second!r} are neighbours, but join() did not make one of them")
+    return joined[0]
+
+
+def bounded_repr(items: Sequence[Any], index: int) -> str | None:
+    """Show a unit in a line or so, whatever it is."""
+    try:
+        shown = repr(items[index])
+    except Exception as error:
+        return f"(no repr: {type(error).__name__})"
+    return shown if len(shown) <= _LONGEST_REPR else f"{shown[:_LONGEST_REPR]}... ({len(shown):,} characters)"
+
+
+def _get(items: Items, start: int, stop: int) -> Sequence[Any]:
+    try:
+        found = items.get(start, stop)
+        if len(found) != stop - start:
+            raise RuntimeError(f"{stop - start} units were wanted, and the source gave {len(found)}")  # noqa: TRY301
+    except BaseException as error:
+        raise UnitError(error, start, stop) from error
+    return found
+
+
+def _done(value: Any) -> Any:
+    from aliquot.job import Done
+
+    return Done(value)
