@@ -6,13 +6,15 @@ BIN    := $(VENV)/bin
 .PHONY: help demo test lint types layers check bench tools clean
 
 help:
-	@echo "make demo    make sample data, index it, divide it and read from the middle of it"
+	@echo "make demo    make sample data, divide it, and run a function over all of it on all cores"
 	@echo "make test    lint, types, layers and all tests"
-	@echo "make bench   measure beside the peers (some minutes, 3 GB of disk)"
+	@echo "make bench   measure beside the peers (an hour, 3 GB of disk); one part: .venv/bin/python -m bench pools"
 	@echo "make clean   remove the virtual environment and all that these commands made"
 
 demo: $(VENV)/.made
 	@$(BIN)/python examples/divide_fastq.py
+	@echo
+	@$(BIN)/python examples/gc_histogram.py
 
 test: tools lint types layers check
 

@@ -4,16 +4,32 @@ import argparse
 import os
 from typing import Protocol
 
-from bench import compressed, importing, indexing, random_access, reading, splitting
+from bench import (
+    compressed,
+    copies,
+    guesses,
+    importing,
+    indexing,
+    pools,
+    random_access,
+    rate,
+    reading,
+    slowed,
+    splitting,
+)
 from bench.data import Data, make_data
 from bench.measuring import Finding, console, print_findings
 
 
-class _Part(Protocol):
+class _PartOnReads(Protocol):
     def __call__(self, data: Data, repeats: int, *, quick: bool) -> list[Finding]: ...
 
 
-_PARTS: dict[str, _Part] = {
+class _PartWithoutReads(Protocol):
+    def __call__(self, data: None, repeats: int, *, quick: bool) -> list[Finding]: ...
+
+
+_ON_READS: dict[str, _PartOnReads] = {
     "indexing": indexing.run,
     "splitting": splitting.run,
     "reading": reading.run,
@@ -21,6 +37,15 @@ _PARTS: dict[str, _Part] = {
     "compressed": compressed.run,
     "importing": importing.run,
 }
+# These need no data, which takes a while to make.
+_WITHOUT_READS: dict[str, _PartWithoutReads] = {
+    "pools": pools.run,
+    "guesses": guesses.run,
+    "rate": rate.run,
+    "slowed": slowed.run,
+    "copies": copies.run,
+}
+_PARTS = (*_ON_READS, *_WITHOUT_READS)
 
 
 def main() -> None:
@@ -35,18 +60,23 @@ def main() -> None:
     if told.repeats < 1:
         parser.error(f"--repeats {told.repeats}: at least 1")
 
-    data = make_data(quick=told.quick)
+    names = told.parts or _PARTS
+    data = make_data(quick=told.quick) if any(name in _ON_READS for name in names) else None
     findings = []
-    for name in told.parts or _PARTS:
+    for name in names:
         console.rule(name.replace("_", " "))
-        findings += _PARTS[name](data, told.repeats, quick=told.quick)
+        if name in _WITHOUT_READS:
+            findings += _WITHOUT_READS[name](None, told.repeats, quick=told.quick)
+        else:
+            assert data is not None, "made above, as this part needs it"
+            findings += _ON_READS[name](data, told.repeats, quick=told.quick)
     console.rule("summary")
-    title = f"{os.path.getsize(data.plain) / 1e9:.1f} GB of reads, {os.cpu_count()} cores, medians"
-    print_findings(title, findings)
+    reads = f"{os.path.getsize(data.plain) / 1e9:.1f} GB of reads, " if data else ""
+    print_findings(f"{reads}{os.cpu_count()} cores, medians", findings)
     if told.quick:
-        console.print(
-            "quick: the bars are meant for the full size; so small a gzip file stays decoded in its reader's memory"
-        )
+        console.print("quick: the bars are meant for the full size")
+        if data:
+            console.print("quick: so small a gzip file stays decoded in its reader's memory")
     missed = [finding for finding in findings if finding.met is False]
     with_bar = [finding for finding in findings if finding.met is not None]
     console.print(f"{len(with_bar) - len(missed)} of {len(with_bar)} bars met")

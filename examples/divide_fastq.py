@@ -1,4 +1,4 @@
-"""What `make demo` runs: make a FASTQ file, index it, divide it, read from the middle of it.
+"""What `make demo` runs first: make a FASTQ file, index it, divide it, read from the middle of it.
 
 python examples/divide_fastq.py [PATH]    with a FASTQ file of your own, plain or compressed
 """
@@ -42,14 +42,20 @@ def timed(action: Callable[[], Value]) -> tuple[Value, float]:
     return value, time.perf_counter() - began
 
 
+def make_sample(console: Console) -> None:
+    """Make the sample data, unless it is there."""
+    if not SAMPLE.exists():
+        SAMPLE.parent.mkdir(exist_ok=True)
+        console.print(f"making {format_bytes(SAMPLE_BYTES)} of reads, once: demo-data/{SAMPLE.name}")
+        make_fastq(SAMPLE, SAMPLE_BYTES)
+
+
 def main() -> None:
     """Show each operation and what it costs."""
     console = Console()
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLE
-    if path == SAMPLE and not SAMPLE.exists():
-        SAMPLE.parent.mkdir(exist_ok=True)
-        console.print(f"making {format_bytes(SAMPLE_BYTES)} of reads, once: demo-data/{SAMPLE.name}")
-        make_fastq(SAMPLE, SAMPLE_BYTES)
+    if path == SAMPLE:
+        make_sample(console)
 
     steps = Table(title=f"{path.name}, {format_bytes(path.stat().st_size)}", title_justify="left")
     for heading in ("operation", "took", "what it gave"):

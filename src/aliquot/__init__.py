@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     )
     from aliquot.job import NOT_RUN, Bundle, Done, Failed, Job, NotRun, Part, Resources
     from aliquot.jobs import FunctionJob
-    from aliquot.running import Failure, Outcome, Report, UnitsFailedError, imap, map, map_batches, run
+    from aliquot.running.calls import imap, map, map_batches, run
+    from aliquot.running.outcome import Failure, Outcome, Report, UnitsFailedError
     from aliquot.slices import Slice
     from aliquot.virtual_file import ByteRange, Format, VirtualFile, open, register_format, together
 
@@ -50,7 +51,8 @@ _MODULES = {
     ),
     "aliquot.job": ("NOT_RUN", "Bundle", "Done", "Failed", "Job", "NotRun", "Part", "Resources"),
     "aliquot.jobs": ("FunctionJob",),
-    "aliquot.running": ("Failure", "Outcome", "Report", "UnitsFailedError", "imap", "map", "map_batches", "run"),
+    "aliquot.running.calls": ("imap", "map", "map_batches", "run"),
+    "aliquot.running.outcome": ("Failure", "Outcome", "Report", "UnitsFailedError"),
     "aliquot.slices": ("Slice",),
     "aliquot.virtual_file": ("ByteRange", "Format", "VirtualFile", "open", "register_format", "together"),
 }

@@ -8,6 +8,7 @@ import click
 
 from aliquot import __version__
 from aliquot.cli.index import index
+from aliquot.cli.map import map_function
 from aliquot.cli.slice import slice_units
 from aliquot.errors import AliquotError
 
@@ -17,16 +18,18 @@ EXIT_WRONG_USAGE = 2
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def commands() -> None:
-    """Divide any data at any unit.
+    """Divide any data at any unit, and run functions over it on all cores.
 
     \b
     aliquot index reads.fastq.gz            count its units, once
     aliquot slice reads.fastq.gz 1000:1010  print ten reads from the middle
+    aliquot map analysis:fill reads.fastq.gz --join analysis:add --out counts.json
     """
 
 
 commands.add_command(index)
 commands.add_command(slice_units)
+commands.add_command(map_function)
 
 
 def main() -> None:
@@ -36,7 +39,7 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:

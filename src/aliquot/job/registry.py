@@ -8,7 +8,6 @@ once where its package offers it in the entry point group `aliquot.jobs`.
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +36,8 @@ def find_job_class(type_name: str) -> type[Job]:
     from aliquot.job.job import Job
 
     if ":" not in type_name and type_name not in _classes_by_short_name:
+        import importlib.metadata
+
         for entry_point in importlib.metadata.entry_points(group="aliquot.jobs", name=type_name):
             entry_point.load()
     found = _classes_by_short_name.get(type_name)

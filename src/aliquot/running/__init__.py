@@ -1,6 +1,8 @@
-"""The driver of a run: event -> coordinator -> commands -> site; what becomes of the results; progress and report."""
+"""The driver of a run: event -> coordinator -> commands -> site; what becomes of the results; progress and report.
 
-from aliquot.running.calls import imap, map, map_batches, run
-from aliquot.running.outcome import Failure, Outcome, Report, UnitsFailedError
-
-__all__ = ["Failure", "Outcome", "Report", "UnitsFailedError", "imap", "map", "map_batches", "run"]
+calls.py      the public functions
+planning.py   from arguments to a plan: units, stepper, sink
+one_run.py    from a plan to an outcome
+driver.py     the loop between coordinator, site and results
+learned.py    what is kept for the next run
+"""

@@ -71,6 +71,8 @@ def handle(coordinator: Coordinator, site: ResultSite, results: Results, event: 
     for command in commands:
         if isinstance(command, Append | Merge | Spill | Finish):
             results.perform(command)
+    if isinstance(event, Progressed):
+        results.unpack_early(event.result)
     return commands
 
 

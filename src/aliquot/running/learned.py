@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
+import threading
 from typing import Any
 
 from aliquot.cache import cache_directory
@@ -41,7 +41,7 @@ def load(key: str) -> tuple[LinearModel, LinearModel]:
 def save(key: str, time: LinearModel, memory: LinearModel) -> None:
     """Keep them; a cache that cannot be written is done without."""
     path = _path(key)
-    temporary = f"{path}.{secrets.token_hex(4)}"
+    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(temporary, "w", encoding="utf-8") as file:

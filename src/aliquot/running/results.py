@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from aliquot.coordinator import Append, Finish, Merge, Spill
-from aliquot.job import Done, Job
-from aliquot.workers.packing import Packed
-from aliquot.workers.stepping import joined_job, part_of
+from aliquot.workers.packing import Packed, pack
+
+_MOST_UNPACKED_BYTES = 64 << 20
 
 ResultCommand = Append | Merge | Spill | Finish
 
@@ -58,23 +57,6 @@ class JoinSink:
         return value if self._is_empty else self._value
 
 
-class JobSink:
-    """The result of a job, by its own join, from the first unit upward."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._done: Job | None = None
-
-    def append(self, start: int, stop: int, value: Any) -> None:
-        """Join the part that this is the result of."""
-        part = part_of(self._job, start, stop).with_result(Done(value))
-        self._done = part if self._done is None else joined_job(self._done, part)
-
-    def finish(self, value: Any) -> Any:
-        """The result of the whole."""
-        return None if self._done is None else self._done.result.value  # type: ignore[union-attr]  # it is Done
-
-
 class StreamSink:
     """Each value is passed on."""
 
@@ -97,6 +79,7 @@ class Results:
         self._join = join
         self._kept: dict[int, tuple[int, int, Packed | _Spilled | _Loaded]] = {}
         self._spill_file: SpillFile | None = None
+        self._unpacked_bytes = 0  # of results that wait unpickled, as they were when pickled
         self.spilled_bytes = 0
         self.outcome: Any = None
 
@@ -128,12 +111,12 @@ class Results:
             self._spill_file.close()
             self._spill_file = None
 
-    def unpack_waiting(self) -> None:
-        """Use idle time: results that wait in memory are unpickled before they are wanted."""
-        for result, (start, stop, kept) in self._kept.items():
-            if isinstance(kept, Packed):
-                self._kept[result] = (start, stop, _Loaded(self._load(kept)))
-                return
+    def unpack_early(self, result: int) -> None:
+        """Unpickle a result that has to wait, unless many do: at the end of a run, all would be unpickled at once."""
+        start, stop, kept = self._kept.get(result, (0, 0, None))
+        if isinstance(kept, Packed) and self._unpacked_bytes + kept.total_bytes <= _MOST_UNPACKED_BYTES:
+            self._unpacked_bytes += kept.total_bytes
+            self._kept[result] = (start, stop, _Loaded(self._load(kept), kept.total_bytes))
 
     def _merge(self, first: int, second: int) -> None:
         assert self._join is not None
@@ -145,13 +128,14 @@ class Results:
         start, stop, kept = self._kept[result]
         if self._spill_file is None:
             self._spill_file = SpillFile()
-        if isinstance(kept, Packed):
-            spilled = self._spill_file.write(kept)
-            self.spilled_bytes += kept.total_bytes
-            self._kept[result] = (start, stop, spilled)
+        packed = pack(self._load(kept)) if isinstance(kept, _Loaded) else kept
+        assert isinstance(packed, Packed)
+        self.spilled_bytes += packed.total_bytes
+        self._kept[result] = (start, stop, self._spill_file.write(packed))
 
     def _load(self, kept: Packed | _Spilled | _Loaded) -> Any:
         if isinstance(kept, _Loaded):
+            self._unpacked_bytes -= kept.packed_bytes
             return kept.value
         if isinstance(kept, _Spilled):
             assert self._spill_file is not None
@@ -163,10 +147,13 @@ class Results:
 
 
 class _Loaded:
-    __slots__ = ("value",)
+    """A result that was unpickled before it was wanted, or made here."""
 
-    def __init__(self, value: Any) -> None:
+    __slots__ = ("packed_bytes", "value")
+
+    def __init__(self, value: Any, packed_bytes: int = 0) -> None:
         self.value = value
+        self.packed_bytes = packed_bytes
 
 
 class _Spilled:
@@ -184,6 +171,8 @@ class SpillFile:
     """Results that wait on disk, in a file without a name: it is gone with this process."""
 
     def __init__(self) -> None:
+        import tempfile
+
         self._file = tempfile.TemporaryFile(prefix="aliquot-")  # noqa: SIM115  # closed by close()
         self._end = 0
 

@@ -59,11 +59,12 @@ class _Centre:
 class LinearModel:
     """``cost(n) = overhead + n * per_unit``, and how far above it the worst of twenty steps lies."""
 
-    __slots__ = ("_centres", "_fitted", "_upper_ratio", "observations")
+    __slots__ = ("_centres", "_fitted", "_refit_at", "_upper_ratio", "observations")
 
     def __init__(self) -> None:
         self._centres: dict[int, _Centre] = {}
-        self._fitted: tuple[float, float] | None = None
+        self._fitted = (0.0, 0.0)
+        self._refit_at = 0.0  # so many observations
         self._upper_ratio = 1.0
         self.observations = 0.0
 
@@ -77,10 +78,10 @@ class LinearModel:
         centre = self._centres.get(size_class)
         if centre is None:
             self._centres[size_class] = _Centre(units, cost, min(count, _MEMORY_OBSERVATIONS))
+            self._refit_at = 0.0
         else:
             centre.follow(units, cost, count)
         self.observations += count
-        self._fitted = None
 
     def observe_all(self, observations: Iterable[Sequence[float]]) -> None:
         """Learn from what another model learned."""
@@ -151,8 +152,10 @@ class LinearModel:
             self._upper_ratio = max(1.0, self._upper_ratio * (1 - step * (1 - _QUANTILE) * 2))
 
     def _line(self) -> tuple[float, float]:
-        if self._fitted is None:
+        # Often while little is known; one more of many changes little, and a fit takes longer than a short step may.
+        if self.observations >= self._refit_at:
             self._fitted = _fit(self._centres.values())
+            self._refit_at = self.observations + min(1 + self.observations / 16, _MEMORY_OBSERVATIONS)
         return self._fitted
 
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from aliquot.sizing.linear_model import LinearModel
 
 # What a step costs besides the call itself: claiming its units, clocks, adding up.
-_HARNESS_SECONDS = 1e-5
+_HARNESS_SECONDS = 3e-5
 # Overhead may be this part of a step while steps stay short, and this much where that would make them too long.
 _OVERHEAD_SHARE = 0.01
 _OVERHEAD_SHARE_OF_LONG_STEPS = 0.05
 # At the end of a span, balance is worth more than overhead.
 _OVERHEAD_SHARE_AT_THE_END = 0.2
-_SHORTEST_SECONDS = 0.002
+_SHORTEST_SECONDS = 0.005
 # A line is not trusted farther than so many times the largest size that was tried.
 _GROWTH = 4
 # So many different sizes are tried before the line is used at all.
@@ -53,6 +53,11 @@ class StepSizer:
             self._preferred = None
 
     @property
+    def is_trying(self) -> bool:
+        """Whether it still tries sizes, and so should hear of each step at once."""
+        return self.time.size_classes < _SIZES_TO_TRY
+
+    @property
     def is_one_by_one(self) -> bool:
         """Whether every step has one unit, by the user's wish."""
         return self._longest_seconds == 0
@@ -67,7 +72,7 @@ class StepSizer:
 
     def learn(self, seconds: Sequence[Sequence[float]], peak_bytes: Sequence[Sequence[float]]) -> None:
         """Start from what others learned, unless enough was learned here."""
-        if self.time.size_classes >= _SIZES_TO_TRY:
+        if not self.is_trying:
             return
         self.time.observe_all(seconds)
         self.memory.observe_all(peak_bytes)
@@ -77,7 +82,7 @@ class StepSizer:
         """How many of the remaining units of the span to run next."""
         if remaining_units <= 1 or self._longest_seconds == 0:
             return min(1, remaining_units)
-        if self.time.size_classes < _SIZES_TO_TRY:
+        if self.is_trying:
             return self._try_another_size(remaining_units)
         if self._preferred is None:
             self._preferred = self._prefer()

@@ -6,7 +6,6 @@ import os
 import pickle
 import sys
 import time
-import traceback
 from typing import Any
 
 from aliquot.measuring import PeakMeter
@@ -124,9 +123,10 @@ class _SpanRun:
         self._steps = 0
         self._busy_seconds = 0.0
         self._cpu_seconds = 0.0
-        self._seen: dict[int, list[float]] = {}  # units of a step -> how many, seconds
+        self._seen: list[tuple[float, float, float]] = []  # units of a step, seconds, how many
         self._seen_peaks: list[tuple[float, float, float]] = []
         # Since the last measurement of memory.
+        self._recent: dict[int, list[float]] = {}  # units of a step -> how many, seconds
         self._measured_seconds = self._began_seconds
         self._largest_step = 0
         self._resident_bytes = 0  # at the last report
@@ -177,18 +177,27 @@ class _SpanRun:
         self._busy_seconds += seconds
         self._cpu_seconds += cpu_seconds
         self._largest_step = max(self._largest_step, units)
-        self._sizer.observe(units, seconds)
-        seen = self._seen.get(units)
-        if seen is None:
-            self._seen[units] = [1, seconds]
+        recent = self._recent.get(units)
+        if recent is None:
+            self._recent[units] = [1, seconds]
         else:
-            seen[0] += 1
-            seen[1] += seconds
+            recent[0] += 1
+            recent[1] += seconds
+        if self._sizer.is_trying:
+            self._learn()
+
+    def _learn(self) -> None:
+        """Pass on what steps took; many short ones together, as learning takes about as long as they should."""
+        for units, (count, seconds) in self._recent.items():
+            self._sizer.observe(units, seconds / count, count=int(count))
+            self._seen.append((units, seconds / count, count))
+        self._recent.clear()
 
     def _measure(self, now_seconds: float) -> None:
         """Take the peak since the last time, which is that of the largest step since then."""
         peak_bytes = self._meter.peak_bytes()
         self._sizer.observe_memory(self._largest_step, peak_bytes)
+        self._learn()
         self._seen_peaks.append((self._largest_step, peak_bytes, 1))
         self._grown_bytes = self._meter.resident_bytes() - self._resident_bytes
         self._largest_step = 0
@@ -200,7 +209,7 @@ class _SpanRun:
         began = time.perf_counter()
         value = self._stepper.take()
         try:
-            packed = _pack_value(value)
+            packed = pack(value)
         except Exception as error:
             self._fail_to_pack(value, stop, error)
             return False
@@ -213,8 +222,7 @@ class _SpanRun:
 
     def _send_report(self, stop: int, packed: Packed) -> None:
         setup_seconds, self._setup_seconds = self._setup_seconds, None
-        seconds = tuple((units, total / count, count) for units, (count, total) in self._seen.items())
-        peaks = tuple(self._seen_peaks)
+        self._learn()
         sys.stdout.flush()
         self._channel.send(
             messages.REPORT,
@@ -226,8 +234,8 @@ class _SpanRun:
                 self._busy_seconds,
                 self._cpu_seconds,
                 setup_seconds,
-                seconds,
-                peaks,
+                tuple(self._seen),
+                tuple(self._seen_peaks),
             ),
             packed,
         )
@@ -253,7 +261,7 @@ class _SpanRun:
         if isinstance(self._stepper, EachStepper):
             bad = next(number for number, one in enumerate(value) if not _can_be_packed(one))
             if bad:
-                self._send_report(start + bad, _pack_value(value[:bad]))
+                self._send_report(start + bad, pack(value[:bad]))
             start, stop = start + bad, start + bad + 1
             shown = f"its value is {bounded_repr(value, bad)}"
         else:
@@ -262,12 +270,14 @@ class _SpanRun:
         self._send_failure(UnitError(error, start, stop, shown))
 
     def _send_failure(self, failure: UnitError) -> None:
+        import traceback
+
         sys.stdout.flush()
         sys.stderr.flush()
         trace = "".join(traceback.format_exception(failure.error))
         summary = f"{type(failure.error).__name__}: {failure.error}"
         try:
-            packed = _pack_value(failure.error)
+            packed = pack(failure.error)
             pickle.loads(pickle.dumps(failure.error))  # some exceptions pickle, but cannot be rebuilt
         except Exception:
             packed = pack(None)
@@ -321,18 +331,9 @@ class _SpanRun:
             self._worker.put_off(message)
 
 
-def _pack_value(value: Any) -> Packed:
-    try:
-        return pack(value)
-    except Exception:
-        import cloudpickle
-
-        return pack(value, cloudpickle.dumps)
-
-
 def _can_be_packed(value: Any) -> bool:
     try:
-        _pack_value(value).close()
+        pack(value).close()
     except Exception:
         return False
     return True

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from aliquot import workers
 from aliquot.errors import SiteError
 from aliquot.workers.nursery_main import _DESCRIPTORS, _EXIT, _SIZE, LIFELINE, REQUESTS
 
@@ -22,7 +23,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 class Nursery:
     """The parent's side of the process that forks workers: one for each process, kept for the next run."""
 
-    def __init__(self) -> None:
+    def __init__(self, preload: tuple[str, ...] = ()) -> None:
         self._lock = threading.Lock()
         self._next_token = 0
         self._exit_codes: dict[int, int] = {}
@@ -33,7 +34,7 @@ class Nursery:
         self._process = _spawn(theirs.fileno(), lifeline)
         theirs.close()
         os.close(lifeline)
-        self._send((list(sys.path),))
+        self._send((list(sys.path), preload))
 
     def fork(self, descriptors: tuple[int, int, int, int], threads: int) -> int:
         """Have a worker forked with these descriptors (channel, cell, stdout, stderr); a token to ask for it by."""
@@ -109,15 +110,27 @@ _nursery: Nursery | None = None
 _nursery_lock = threading.Lock()
 
 
-def the_nursery() -> Nursery:
+def start_nursery(function: Any) -> None:
+    """Start it before it is needed, with what the workers will need to unpickle a function."""
+    if not workers.inside_worker:
+        the_nursery(preload=() if _is_importable(function) else ("cloudpickle",))
+
+
+def the_nursery(preload: tuple[str, ...] = ()) -> Nursery:
     """The nursery of this process, started if there is none."""
     global _nursery  # noqa: PLW0603  # one for each process
     with _nursery_lock:
         if _nursery is None or not _nursery.is_alive:
             if _nursery is None:
                 atexit.register(_close_nursery)
-            _nursery = Nursery()
+            _nursery = Nursery(preload)
         return _nursery
+
+
+def _is_importable(function: Any) -> bool:
+    """Whether a worker can import it: a plain function at the top of a module that is not the user's script."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<")
+    return isinstance(module, str) and module != "__main__" and "<" not in name
 
 
 def _close_nursery() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _socket
 import gc
+import importlib
 import os
 import pickle
 import signal
@@ -26,12 +27,11 @@ REQUESTS, LIFELINE = 3, 4
 def main() -> None:
     """Fork a worker for each request, and tell when one has ended, until the parent is gone."""
     requests = _socket.socket(fileno=REQUESTS)
-    (path,) = _receive(requests)[0]
+    path, preload = _receive(requests)[0]
     sys.path[:] = path
-    # Imported for the workers: cloudpickle because functions of scripts and notebooks travel by it.
-    import cloudpickle  # noqa: F401
-
-    import aliquot.workers.main  # noqa: F401
+    # Imported once, for all workers.
+    for module in ("aliquot.workers.main", *preload):
+        importlib.import_module(module)
 
     gc.collect()
     gc.freeze()

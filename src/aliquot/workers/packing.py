@@ -19,8 +19,6 @@ _SMALLEST_ASIDE_BYTES = 16 << 10
 _ALIGNMENT = 64
 _COPY_BYTES = 4 << 20
 
-Dumps = Callable[..., bytes]
-
 
 class Packed:
     """A pickled value, inline or in a file; ``sizes`` are those of the pickle and of the buffers."""
@@ -76,8 +74,25 @@ class Packed:
         return [memory[offset : offset + size] for offset, size in zip(offsets, self.sizes, strict=False)]
 
 
-def pack(value: Any, dumps: Dumps = pickle.dumps) -> Packed:
-    """Pickle a value, into a file if it is large."""
+def pack(value: Any) -> Packed:
+    """Pickle a value, into a file if it is large.
+
+    What belongs to the user's script or notebook is pickled by value, as no other process can import it.
+    """
+    try:
+        pickled, buffers = _dump(value, pickle.dumps)
+    except Exception:
+        pickled, buffers = _dump(value, _by_value())
+    else:
+        if b"__main__" in pickled:
+            pickled, buffers = _dump(value, _by_value())
+    sizes = (len(pickled), *(buffer.nbytes for buffer in buffers))
+    if sum(sizes) <= MOST_INLINE_BYTES and not buffers:
+        return Packed(pickled, sizes, None)
+    return Packed(b"", sizes, _write_file([memoryview(pickled), *buffers], sizes))
+
+
+def _dump(value: Any, dumps: Callable[..., bytes]) -> tuple[bytes, list[memoryview]]:
     buffers: list[memoryview] = []
 
     def keep_inline(buffer: pickle.PickleBuffer) -> bool:
@@ -90,11 +105,14 @@ def pack(value: Any, dumps: Dumps = pickle.dumps) -> Packed:
         buffers.append(raw)
         return False
 
-    pickled = dumps(value, protocol=5, buffer_callback=keep_inline)
-    sizes = (len(pickled), *(buffer.nbytes for buffer in buffers))
-    if sum(sizes) <= MOST_INLINE_BYTES and not buffers:
-        return Packed(pickled, sizes, None)
-    return Packed(b"", sizes, _write_file([memoryview(pickled), *buffers], sizes))
+    return dumps(value, protocol=5, buffer_callback=keep_inline), buffers
+
+
+def _by_value() -> Callable[..., bytes]:
+    import cloudpickle
+
+    dumps: Callable[..., bytes] = cloudpickle.dumps
+    return dumps
 
 
 def _write_file(parts: list[memoryview], sizes: tuple[int, ...]) -> int:

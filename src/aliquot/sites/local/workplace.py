@@ -262,10 +262,8 @@ class Workplace:
 
 
 def _pack_stepper(work: Work) -> Packed:
-    import cloudpickle
-
     try:
-        return pack(work.stepper, cloudpickle.dumps)
+        return pack(work.stepper)
     except Exception as error:
         raise UsageError(
             f"the function cannot be sent to a worker process: {type(error).__name__}: {error}. "
@@ -274,14 +272,12 @@ def _pack_stepper(work: Work) -> Packed:
 
 
 def _pack_items(items: Any, start: int) -> Packed:
-    import cloudpickle
-
     try:
-        return pack(items, cloudpickle.dumps)
+        return pack(items)
     except Exception as error:
         for number, item in enumerate(items):
             try:
-                pack(item, cloudpickle.dumps).close()
+                pack(item).close()
             except Exception:
                 raise UsageError(
                     f"unit {start + number} cannot be sent to a worker process: {type(error).__name__}: {error}"

@@ -1,0 +1,126 @@
+"""From the arguments of a call to a plan: what the units are, where they come from, and what becomes of the results."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aliquot.errors import UsageError
+from aliquot.running.one_run import Plan
+from aliquot.running.options import Options
+from aliquot.running.results import JoinSink, ListSink
+from aliquot.workers.stepping import BatchStepper, EachStepper, Items, RangeItems, SentItems, SourceItems
+
+if TYPE_CHECKING:
+    from aliquot.job import Job
+
+
+def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, is_ordered: bool = True) -> Plan:
+    """A function of one unit."""
+    found, units, sent = _items_of(items)
+    return Plan(
+        stepper=EachStepper(_checked(function), found),
+        units=units,
+        sent_items=sent,
+        sink=ListSink(),
+        functions=(function,),
+        is_ordered=is_ordered,
+        label=_name_of(function),
+        options=options,
+    )
+
+
+def plan_batches(
+    function: Callable[[Any], Any], source: Any, join: Callable[[Any, Any], Any], options: Options, *, is_ordered: bool
+) -> Plan:
+    """A function of many units at once."""
+    if not callable(join):
+        raise UsageError(f"join={join!r:.200} is not a function: it makes one value of two")
+    found, units, sent = _items_of(source)
+    return Plan(
+        stepper=BatchStepper(_checked(function), found, join),
+        units=_some(units),
+        sent_items=sent,
+        sink=JoinSink(join),
+        functions=(function, join),
+        join=None if is_ordered else join,
+        is_ordered=is_ordered,
+        label=_name_of(function),
+        options=options,
+    )
+
+
+def plan_job(job: Job, options: Options) -> Plan:
+    """Any job; a function over a source is run as such."""
+    from aliquot.job import Done, Job
+    from aliquot.jobs import FunctionJob
+    from aliquot.running.job_sink import JobSink
+    from aliquot.workers.stepping import JobStepper
+
+    if not isinstance(job, Job):
+        raise UsageError(f"{job!r:.200} is not a job: aliquot.map and aliquot.map_batches take functions")
+    if isinstance(job.result, Done):
+        raise UsageError("this job is done already: its value is job.result.value")
+    if isinstance(job, FunctionJob):
+        return plan_batches(job.function, job.source, job.join_values, options, is_ordered=True)
+    return Plan(
+        stepper=JobStepper(job),
+        units=_some(job.size),
+        sink=JobSink(job),
+        functions=(type(job).execute,),
+        label=type(job).__name__,
+        options=options,
+    )
+
+
+def _items_of(source: Any) -> tuple[Items, int, Sequence[Any] | None]:
+    """Where units come from, how many there are, and those that are sent from here, if any."""
+    if isinstance(source, range):
+        return RangeItems(source), len(source), None
+    if isinstance(source, str | os.PathLike) or _is_virtual_file(source):
+        return _items_of_file(source)
+    if not isinstance(source, Iterable):
+        raise UsageError(f"{source!r:.200} cannot be divided: it is not a sequence, a range, an iterable or a file")
+    items: Any = source if isinstance(source, Sequence) or _is_array(source) else list(source)
+    return SentItems(), len(items), items
+
+
+def _items_of_file(source: Any) -> tuple[Items, int, Sequence[Any] | None]:
+    from aliquot.virtual_file import VirtualFile, open
+    from aliquot.virtual_file.sequences import ItemsSource, RangeSource
+
+    view = source if isinstance(source, VirtualFile) else open(source)
+    # To its end now, once: the workers find the index in the cache.
+    units = len(view)
+    if isinstance(view.source, ItemsSource | RangeSource):
+        records = view.batch()
+        return (RangeItems(records), units, None) if isinstance(records, range) else (SentItems(), units, records)
+    return SourceItems(view), units, None
+
+
+def _is_virtual_file(source: Any) -> bool:
+    # Without importing what the user has not: a virtual file cannot be there if its module is not.
+    module = sys.modules.get("aliquot.virtual_file")
+    return module is not None and isinstance(source, module.VirtualFile)
+
+
+def _is_array(source: Any) -> bool:
+    return hasattr(source, "__array__") and hasattr(source, "__len__") and hasattr(source, "__getitem__")
+
+
+def _checked(function: Any) -> Any:
+    if not callable(function):
+        raise UsageError(f"{function!r:.200} is not a function")
+    return function
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _some(units: int) -> int:
+    if not units:
+        raise UsageError("there are no units, and so there is no value to return")
+    return units

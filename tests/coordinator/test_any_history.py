@@ -1,0 +1,276 @@
+"""The coordinator against workers that do anything that workers can do, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from aliquot.coordinator import (
+    Advise,
+    Append,
+    AppendAsTheyCome,
+    AppendInOrder,
+    Assign,
+    Command,
+    Coordinator,
+    Event,
+    Finish,
+    GiveUp,
+    Joining,
+    Merge,
+    MergeAsTree,
+    Progressed,
+    SourceGrew,
+    Spill,
+    StepFailed,
+    Ticked,
+    Trim,
+    Trimmed,
+    WorkerJoined,
+    WorkerLost,
+)
+from aliquot.coordinator.invariants import check_invariants
+from aliquot.slices import Slice, find_cover_fault
+
+JOININGS: dict[str, Callable[[], Joining]] = {
+    "in order": lambda: AppendInOrder(100),
+    "as they come": AppendAsTheyCome,
+    "as a tree": MergeAsTree,
+}
+MOST_UNITS = 300
+parts = st.floats(0, 1)
+some_seconds = st.one_of(st.just(0.0), st.floats(0, 100))
+
+
+class Worker(msgspec.Struct):
+    """What a worker knows of itself: ``start`` to ``stop`` is left of its span, if it has one."""
+
+    number: int
+    span: int = -1
+    start: int = 0
+    stop: int = 0
+    is_asked: bool = False
+
+    @property
+    def is_running(self) -> bool:
+        return self.start < self.stop
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """Every rule is something that can happen; the invariants are checked after each."""
+
+    @initialize(
+        joining=st.sampled_from(sorted(JOININGS)),
+        units=st.integers(0, MOST_UNITS),
+        is_complete=st.booleans(),
+        expected_workers=st.integers(1, 8),
+        first_units=st.integers(1, 100),
+        front_first=st.booleans(),
+    )
+    def begin(
+        self,
+        *,
+        joining: str,
+        units: int,
+        is_complete: bool,
+        expected_workers: int,
+        first_units: int,
+        front_first: bool,
+    ) -> None:
+        self.is_ordered = joining == "in order"
+        self.coordinator = Coordinator(
+            JOININGS[joining](),
+            units=units,
+            is_complete=is_complete,
+            expected_workers=expected_workers,
+            first_units=first_units,
+            front_first=front_first,
+        )
+        self.now_seconds = 0.0
+        self.workers: dict[int, Worker] = {}
+        self.joined_workers = 0
+        self.results: dict[int, Slice] = {}
+        self.appended: list[int] = []
+        self.merged: list[int] = []
+        self.spilled: list[int] = []
+        self.given_up: list[Slice] = []
+        self.failed: list[Slice] = []
+        self.ends: list[Finish] = []
+
+    # What can happen
+
+    @precondition(lambda self: len(self.workers) < 12)
+    @rule()
+    def worker_joins(self) -> None:
+        number = self.joined_workers
+        self.joined_workers += 1
+        self.workers[number] = Worker(number)
+        self.tell(WorkerJoined(number))
+
+    @precondition(lambda self: self.running())
+    @rule(data=st.data(), part=parts, seconds=some_seconds, result_bytes=st.integers(0, 100))
+    def worker_progresses(self, data: st.DataObject, part: float, seconds: float, result_bytes: int) -> None:
+        worker = data.draw(st.sampled_from(self.running()))
+        self.progress(worker, 1 + int(part * (worker.stop - worker.start - 1)), seconds, result_bytes)
+
+    @precondition(lambda self: self.asked())
+    @rule(data=st.data(), part=parts)
+    def worker_answers_a_trim(self, data: st.DataObject, part: float) -> None:
+        worker = data.draw(st.sampled_from(self.asked()))
+        self.answer(worker, part)
+
+    @precondition(lambda self: self.workers)
+    @rule(data=st.data())
+    def worker_is_taken_away(self, data: st.DataObject) -> None:
+        worker = data.draw(st.sampled_from(sorted(self.workers)))
+        del self.workers[worker]
+        self.tell(WorkerLost(worker, "it was taken away"))
+
+    @precondition(lambda self: self.running())
+    @rule(data=st.data(), first=parts, length=parts)
+    def worker_dies_in_a_step(self, data: st.DataObject, first: float, length: float) -> None:
+        worker = data.draw(st.sampled_from(self.running()))
+        del self.workers[worker.number]
+        step = step_within(worker, first, length)
+        self.failed.append(step)
+        self.tell(WorkerLost(worker.number, "its process died", step.start, step.stop, is_suspect=True))
+
+    @precondition(lambda self: self.running())
+    @rule(data=st.data(), first=parts, length=parts)
+    def step_fails(self, data: st.DataObject, first: float, length: float) -> None:
+        worker = data.draw(st.sampled_from(self.running()))
+        step = step_within(worker, first, length)
+        worker.start = worker.stop
+        self.failed.append(step)
+        self.tell(StepFailed(worker.number, worker.span, step.start, step.stop, error=len(self.failed)))
+
+    @precondition(lambda self: not self.coordinator.is_complete)
+    @rule(units=st.integers(0, 100), is_complete=st.booleans())
+    def source_grows(self, units: int, is_complete: bool) -> None:
+        self.tell(SourceGrew(self.coordinator.units + units, is_complete))
+
+    @rule(seconds=some_seconds)
+    def time_passes(self, seconds: float) -> None:
+        self.now_seconds += seconds
+        self.tell(Ticked())
+
+    def teardown(self) -> None:
+        """From wherever the rules led, the work comes to its end."""
+        if not hasattr(self, "coordinator"):
+            return
+        if not self.coordinator.is_complete:
+            self.tell(SourceGrew(self.coordinator.units, is_complete=True))
+        if not self.workers:
+            self.worker_joins()
+        for _ in range(10 * (self.coordinator.units + 100)):
+            if self.coordinator.is_over:
+                break
+            for worker in list(self.workers.values()):
+                if worker.is_asked:
+                    self.answer(worker, 0.5)
+                if worker.is_running:
+                    self.progress(worker, worker.stop - worker.start, 1.0, 1)
+        assert self.coordinator.is_over
+        self.check_the_end()
+
+    # What workers do
+
+    def running(self) -> list[Worker]:
+        return [worker for worker in self.workers.values() if worker.is_running]
+
+    def asked(self) -> list[Worker]:
+        return [worker for worker in self.workers.values() if worker.is_asked]
+
+    def progress(self, worker: Worker, units: int, seconds: float, result_bytes: int) -> None:
+        done = Slice(worker.start, worker.start + units)
+        worker.start = done.stop
+        result = len(self.results)
+        self.results[result] = done
+        self.now_seconds += seconds
+        event = Progressed(
+            worker.number,
+            worker.span,
+            done.start,
+            done.stop,
+            result,
+            result_bytes,
+            busy_seconds=seconds,
+            setup_seconds=seconds / 2,
+            seconds=((units, seconds, 1),),
+            peak_bytes=((units, 100 * units, 1),),
+        )
+        self.tell(event)
+
+    def answer(self, worker: Worker, part: float) -> None:
+        """Cut anywhere behind what was sent up; at its very end, it was between two steps, and has nothing left."""
+        worker.stop = worker.start + round(part * (worker.stop - worker.start))
+        worker.is_asked = False
+        self.tell(Trimmed(worker.number, worker.span, worker.stop))
+
+    # What the coordinator wants
+
+    def tell(self, event: Event) -> None:
+        for command in self.coordinator.handle(event, self.now_seconds):
+            self.perform(command)
+        check_invariants(self.coordinator, sorted(self.results.values()))
+
+    def perform(self, command: Command) -> None:
+        match command:
+            case Assign():
+                worker = self.workers[command.worker]
+                assert not worker.is_running, f"{command} while it owns {worker}"
+                assert not worker.is_asked, f"{command} before the answer of {worker}"
+                assert command.span > worker.span
+                worker.span, worker.start, worker.stop = command.span, command.start, command.stop
+                assert worker.is_running
+            case Trim():
+                worker = self.workers[command.worker]
+                assert worker.span == command.span
+                assert not worker.is_asked, f"{command} before the answer of {worker}"
+                assert 0 < command.share <= 1
+                worker.is_asked = True
+            case Advise():
+                assert self.workers[command.worker].span == command.span
+            case Append():
+                self.appended.append(command.result)
+            case Merge():
+                self.merged.append(command.second)
+            case Spill():
+                self.spilled.append(command.result)
+            case GiveUp():
+                self.given_up.append(Slice(command.start, command.stop))
+            case Finish():
+                self.ends.append(command)
+
+    def check_the_end(self) -> None:
+        """Each unit is done or was given up, once; what was given up has failed twice; results became one."""
+        done = sorted(self.results.values())
+        whole = Slice(0, self.coordinator.units)
+        assert find_cover_fault(whole, sorted(done + self.given_up)) is None
+        for lost in self.given_up:
+            failures = [step for step in self.failed if step.start <= lost.start and lost.stop <= step.stop]
+            assert len(failures) >= 2, f"{lost} was given up after {failures}"
+        if self.is_ordered:
+            appended = [self.results[result] for result in self.appended]
+            first_given_up = min((lost.start for lost in self.given_up), default=whole.stop)
+            assert find_cover_fault(Slice(0, first_given_up), appended) is None
+        assert len(set(self.spilled)) == len(self.spilled)
+        assert len(set(self.appended + self.merged)) == len(self.appended + self.merged)
+        if self.given_up:
+            assert not self.ends
+        elif self.ends and self.ends[0].result is not None:
+            assert {*self.merged, self.ends[0].result} == set(self.results)
+        else:
+            assert not self.merged
+            assert len(self.appended) == len(self.results)
+
+
+def step_within(worker: Worker, first: float, length: float) -> Slice:
+    start = worker.start + int(first * (worker.stop - worker.start - 1))
+    return Slice(start, start + 1 + int(length * (worker.stop - start - 1)))
+
+
+TestAnyHistory = AnyHistory.TestCase

@@ -1,0 +1,407 @@
+from __future__ import annotations
+
+import pytest
+
+from aliquot.coordinator import (
+    Append,
+    AppendAsTheyCome,
+    AppendInOrder,
+    Assign,
+    Command,
+    Coordinator,
+    Event,
+    Finish,
+    GiveUp,
+    ImpossibleEventError,
+    MergeAsTree,
+    Progressed,
+    SourceGrew,
+    StepFailed,
+    Ticked,
+    Trim,
+    Trimmed,
+    WorkerJoined,
+    WorkerLost,
+)
+from aliquot.coordinator.invariants import check_invariants
+from aliquot.sizing import LinearModel
+from aliquot.slices import Slice
+
+
+def coordinate(
+    units: int = 0, *, is_complete: bool = True, expected_workers: int = 1, front_first: bool = False
+) -> Coordinator:
+    return Coordinator(
+        AppendAsTheyCome(),
+        units=units,
+        is_complete=is_complete,
+        expected_workers=expected_workers,
+        front_first=front_first,
+    )
+
+
+def tell(coordinator: Coordinator, *events: Event, now_seconds: float = 0.0) -> list[Command]:
+    """The commands after the last of some events."""
+    commands: list[Command] = []
+    for event in events:
+        commands = coordinator.handle(event, now_seconds)
+    return commands
+
+
+def assigned(commands: list[Command]) -> dict[int, Slice]:
+    """The span of each worker that was given one."""
+    return {one.worker: Slice(one.start, one.stop) for one in commands if isinstance(one, Assign)}
+
+
+def span_of(commands: list[Command]) -> int:
+    """The number of the span that was assigned last."""
+    return [command.span for command in commands if isinstance(command, Assign)][-1]
+
+
+def trim_of(commands: list[Command]) -> Trim:
+    [trim] = [command for command in commands if isinstance(command, Trim)]
+    return trim
+
+
+def kind_name(event: Event) -> str:
+    return type(event).__name__
+
+
+# Handing out
+
+
+def test_expected_workers_get_equal_spans() -> None:
+    """Each of four expected workers gets a quarter as it joins."""
+    coordinator = coordinate(100, expected_workers=4)
+    spans: dict[int, Slice] = {}
+    for worker in range(4):
+        spans |= assigned(tell(coordinator, WorkerJoined(worker)))
+    assert spans == {0: Slice(0, 25), 1: Slice(25, 50), 2: Slice(50, 75), 3: Slice(75, 100)}
+
+
+def test_a_worker_alone_gets_what_others_did_not_come_for() -> None:
+    """Where others were expected and never come, one worker gets everything, a span at a time."""
+    coordinator = coordinate(100, expected_workers=4)
+    commands = tell(coordinator, WorkerJoined(0))
+    done: list[Slice] = []
+    while spans := assigned(commands):
+        span = spans[0]
+        commands = tell(coordinator, Progressed(0, span_of(commands), span.start, span.stop, result=0))
+        done.append(span)
+        check_invariants(coordinator, done)
+    assert coordinator.is_over
+    assert commands[-1] == Finish(None)
+
+
+def test_the_front_comes_first_where_asked() -> None:
+    """Spans are handed out in rounds from the first unit upward: the first ones are a small part of all."""
+    coordinator = coordinate(6400, expected_workers=2, front_first=True)
+    first = assigned(tell(coordinator, WorkerJoined(0)))[0]
+    second = assigned(tell(coordinator, WorkerJoined(1)))[1]
+    assert first.start == 0
+    assert second.start == first.stop
+    assert second.stop <= 640
+
+
+def test_workers_begin_with_different_sizes() -> None:
+    """While nothing is known, different workers try different first steps, as multiples of the first size."""
+    coordinator = Coordinator(AppendAsTheyCome(), units=10**6, expected_workers=4, first_units=10)
+    sizes = []
+    for worker in range(4):
+        sizes += [one.first_units for one in tell(coordinator, WorkerJoined(worker)) if isinstance(one, Assign)]
+    assert sizes[0] == 10
+    assert len(set(sizes)) == 4
+    assert all(size % 10 == 0 for size in sizes)
+
+
+def test_what_is_known_goes_with_a_span() -> None:
+    """A worker that begins is told what steps cost, from earlier runs or from others."""
+    known = LinearModel()
+    for units in (1, 10, 100):
+        known.observe(units, 0.1 + units)
+    coordinator = Coordinator(AppendAsTheyCome(), units=100, time=known)
+    [command] = tell(coordinator, WorkerJoined(0))
+    assert isinstance(command, Assign)
+    assert command.seconds == tuple(known.summary())
+
+
+def test_a_source_that_grows_feeds_those_that_wait() -> None:
+    """An idle worker gets units as soon as they are known."""
+    coordinator = coordinate(is_complete=False)
+    assert tell(coordinator, WorkerJoined(0)) == []
+    assert assigned(tell(coordinator, SourceGrew(10, is_complete=False))) == {0: Slice(0, 10)}
+
+
+def test_a_source_may_end_where_it_was() -> None:
+    """The last news may be that there is nothing more: then all is over."""
+    coordinator = coordinate(is_complete=False)
+    commands = tell(coordinator, WorkerJoined(0), SourceGrew(10, is_complete=False))
+    tell(coordinator, Progressed(0, span_of(commands), 0, 10, result=0))
+    assert not coordinator.is_over
+    assert tell(coordinator, SourceGrew(10, is_complete=True)) == [Finish(None)]
+    assert coordinator.is_over
+
+
+def test_no_units_are_over_at_once() -> None:
+    """A complete source without units needs no worker."""
+    assert coordinate(0).is_over
+
+
+def test_the_end_is_told_once() -> None:
+    """Whatever happens after the end, it is not told again."""
+    coordinator = coordinate(10)
+    commands = tell(coordinator, WorkerJoined(0))
+    assert Finish(None) in tell(coordinator, Progressed(0, span_of(commands), 0, 10, result=0))
+    assert tell(coordinator, Ticked(), WorkerJoined(1), WorkerLost(0)) == []
+
+
+def test_results_are_joined_as_they_are_told() -> None:
+    """What waits for its turn is appended when its turn comes, and where results are merged the end has the whole."""
+    coordinator = Coordinator(AppendInOrder(10**6), units=4, expected_workers=2)
+    tell(coordinator, WorkerJoined(0), WorkerJoined(1))
+    assert Append(8) not in tell(coordinator, Progressed(1, 1, 2, 4, result=8))
+    commands = tell(coordinator, Progressed(0, 0, 0, 2, result=7))
+    assert [one for one in commands if isinstance(one, Append)] == [Append(7), Append(8)]
+    merged = Coordinator(MergeAsTree(), units=1)
+    commands = tell(merged, WorkerJoined(0), Progressed(0, 0, 0, 1, result=5))
+    assert commands[-1] == Finish(5)
+
+
+# Failures and losses
+
+
+def test_a_failed_step_is_tried_elsewhere() -> None:
+    """The worker that failed gets other units, and another worker the failed ones, as they were."""
+    coordinator = coordinate(100, expected_workers=2)
+    tell(coordinator, WorkerJoined(0), WorkerJoined(1))
+    assert assigned(tell(coordinator, StepFailed(0, 0, 0, 10, error=3))) == {0: Slice(10, 50)}
+    assert assigned(tell(coordinator, WorkerJoined(2))) == {2: Slice(0, 10)}
+    assert coordinator.failures == []
+
+
+def test_a_worker_that_is_alone_tries_again_itself() -> None:
+    """With nobody else there, the worker at which a step failed gets it again."""
+    coordinator = coordinate(10)
+    tell(coordinator, WorkerJoined(0))
+    assert assigned(tell(coordinator, StepFailed(0, 0, 0, 10, error=3))) == {0: Slice(0, 10)}
+
+
+def test_a_step_that_fails_twice_is_given_up() -> None:
+    """It is told with its error and how often it was tried; the others go on, and there is no whole in the end."""
+    coordinator = coordinate(10)
+    tell(coordinator, WorkerJoined(0), StepFailed(0, 0, 0, 10, error=3))
+    commands = tell(coordinator, StepFailed(0, 1, 2, 4, error=4))
+    given_up = GiveUp(2, 4, error=4, attempts=2)
+    assert given_up in commands
+    assert coordinator.failures == [given_up]
+    assert coordinator.failed_units == 2
+    check_invariants(coordinator, [])
+    done: list[Slice] = []
+    while spans := assigned(commands):
+        span = spans[0]
+        commands = tell(coordinator, Progressed(0, span_of(commands), span.start, span.stop, result=0))
+        done.append(span)
+    assert sorted(done) == [Slice(0, 2), Slice(4, 10)]
+    assert coordinator.is_over
+    assert not any(isinstance(one, Finish) for one in commands)
+
+
+def test_two_failures_of_one_unit_give_it_up_with_the_last_error_known() -> None:
+    """A worker that dies in a step that had failed gives it up; what is known of why is the error from before."""
+    coordinator = coordinate(10)
+    tell(coordinator, WorkerJoined(0), StepFailed(0, 0, 0, 10, error=3))
+    commands = tell(coordinator, WorkerLost(0, "died", 0, 10, is_suspect=True))
+    assert commands == [GiveUp(0, 10, error=3, attempts=2)]
+
+
+def test_a_worker_that_was_taken_away_costs_no_attempt() -> None:
+    """Units under way at workers that leave are tried again as often as it takes."""
+    coordinator = coordinate(10)
+    for worker in range(5):
+        assert assigned(tell(coordinator, WorkerJoined(worker))) == {worker: Slice(0, 10)}
+        tell(coordinator, WorkerLost(worker, "taken away", 0, 10, is_suspect=False))
+    assert coordinator.failures == []
+
+
+def test_a_step_that_kills_twice_is_given_up() -> None:
+    """The step that a worker died in is suspect; at the second death it is given up, and only it."""
+    coordinator = coordinate(10)
+    tell(coordinator, WorkerJoined(0), WorkerLost(0, "died", 4, 6, is_suspect=True))
+    spans: dict[int, Slice] = {}
+    for worker in (1, 2, 3):
+        spans |= assigned(tell(coordinator, WorkerJoined(worker)))
+    assert sorted(spans.values()) == [Slice(0, 4), Slice(4, 6), Slice(6, 10)]
+    [suspect] = [worker for worker, span in spans.items() if span == Slice(4, 6)]
+    commands = tell(coordinator, WorkerLost(suspect, "died", 4, 6, is_suspect=True))
+    assert GiveUp(4, 6, error=None, attempts=2) in commands
+
+
+def test_what_was_sent_up_is_not_lost() -> None:
+    """A dead worker costs only what it had not sent up."""
+    coordinator = coordinate(10)
+    tell(coordinator, WorkerJoined(0), Progressed(0, 0, 0, 7, result=0), WorkerLost(0, "died"))
+    assert assigned(tell(coordinator, WorkerJoined(1))) == {1: Slice(7, 10)}
+
+
+# Impossible events are refused, with what the worker went through
+
+
+def running(*, is_complete: bool = True) -> Coordinator:
+    """Worker 0 has done 0 to 3 of its span 0, which is 0 to 10."""
+    coordinator = coordinate(10, is_complete=is_complete)
+    tell(coordinator, WorkerJoined(0), Progressed(0, 0, 0, 3, result=0, busy_seconds=3.0))
+    return coordinator
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        WorkerJoined(0),
+        Progressed(0, 0, 2, 5, result=1),
+        Progressed(0, 0, 4, 5, result=1),
+        Progressed(0, 0, 3, 11, result=1),
+        Progressed(0, 0, 3, 3, result=1),
+        Progressed(0, 1, 3, 5, result=1),
+        Trimmed(0, 0, 5),
+        StepFailed(0, 0, 2, 5, error=0),
+        StepFailed(0, 0, 5, 11, error=0),
+        StepFailed(0, 0, 5, 5, error=0),
+        StepFailed(0, 7, 3, 5, error=0),
+    ],
+    ids=kind_name,
+)
+def test_an_impossible_event_is_refused_with_the_story(event: Event) -> None:
+    """The message has the state of the worker, its span, and what happened to it."""
+    with pytest.raises(ImpossibleEventError, match=r"worker 0, running, span 0 \[3, 10\): assigned -> running \| Prog"):
+        tell(running(), event)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        WorkerLost(0, "died", 1, 4, is_suspect=True),
+        WorkerLost(0, "died", 8, 12, is_suspect=True),
+        WorkerLost(0, "died", 20, 30, is_suspect=True),
+    ],
+    ids=kind_name,
+)
+def test_a_worker_does_not_die_in_a_step_that_is_not_its_own(event: WorkerLost) -> None:
+    """A suspect step outside the span is refused: else its units would be worked on twice."""
+    with pytest.raises(ImpossibleEventError, match=r"span 0 \[3, 10\)"):
+        tell(running(), event)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [WorkerLost(5), Progressed(5, 0, 3, 5, result=1), Trimmed(5, 0, 5), StepFailed(5, 0, 3, 5, error=0)],
+    ids=kind_name,
+)
+def test_an_event_of_nobody_is_refused(event: Event) -> None:
+    """There is no such worker, and the message says so."""
+    with pytest.raises(ImpossibleEventError, match="there is no such worker"):
+        tell(running(), event)
+
+
+@pytest.mark.parametrize("event", [WorkerLost(0), Progressed(0, 0, 3, 5, result=1)], ids=kind_name)
+def test_a_worker_that_is_gone_is_not_heard_of(event: Event) -> None:
+    """Its loss is the last thing about it."""
+    coordinator = running()
+    tell(coordinator, WorkerLost(0))
+    with pytest.raises(ImpossibleEventError, match="there is no such worker"):
+        tell(coordinator, event)
+
+
+@pytest.mark.parametrize("stop", [0, 2, 11])
+def test_a_trim_cuts_within_the_span(stop: int) -> None:
+    """An answer that cuts off what was sent up, or adds units, is refused."""
+    coordinator = running()
+    trim_of(tell(coordinator, WorkerJoined(1)))
+    with pytest.raises(ImpossibleEventError, match=r"worker 0, trimming, span 0 \[3, 10\)"):
+        tell(coordinator, Trimmed(0, 0, stop))
+
+
+def test_an_idle_worker_has_nothing_to_tell() -> None:
+    """A worker that has finished its span does not progress in it."""
+    coordinator = running()
+    tell(coordinator, Progressed(0, 0, 3, 10, result=1))
+    with pytest.raises(ImpossibleEventError, match="worker 0, idle"):
+        tell(coordinator, Progressed(0, 0, 3, 10, result=1))
+
+
+@pytest.mark.parametrize("event", [SourceGrew(9, True), SourceGrew(11, True), SourceGrew(11, False)], ids=kind_name)
+def test_a_complete_source_stays_as_it_is(event: SourceGrew) -> None:
+    """Its units do not change any more."""
+    with pytest.raises(ImpossibleEventError, match="a source of 10 units has"):
+        tell(running(), event)
+
+
+def test_a_complete_source_stays_complete() -> None:
+    """News that more may come after the last unit are refused: the end may have been told already."""
+    with pytest.raises(ImpossibleEventError, match="10 units"):
+        tell(running(), SourceGrew(10, is_complete=False))
+
+
+def test_a_source_does_not_shrink() -> None:
+    """Units that were known stay known."""
+    coordinator = coordinate(10, is_complete=False)
+    with pytest.raises(ImpossibleEventError, match="a source of 10 units has 9 now"):
+        tell(coordinator, SourceGrew(9, is_complete=False))
+
+
+# Trims
+
+
+def trimming(*, is_complete: bool = True) -> Coordinator:
+    """Worker 0 has done 0 to 3 of its 10 units, and was asked for the tail; it is promised to worker 1."""
+    coordinator = running(is_complete=is_complete)
+    assert trim_of(tell(coordinator, WorkerJoined(1))).worker == 0
+    return coordinator
+
+
+def test_a_tail_goes_to_the_worker_that_it_was_promised_to() -> None:
+    """The units behind the cut are its span, as soon as the answer is there."""
+    assert assigned(tell(trimming(), Trimmed(0, 0, 6))) == {1: Slice(6, 10)}
+
+
+def test_a_tail_whose_worker_has_gone_waits_for_another() -> None:
+    """It goes to the next worker that comes."""
+    coordinator = trimming()
+    assert tell(coordinator, WorkerLost(1), Trimmed(0, 0, 6)) == []
+    assert assigned(tell(coordinator, WorkerJoined(2))) == {2: Slice(6, 10)}
+
+
+def test_a_worker_that_dies_while_asked_leaves_all_to_the_other() -> None:
+    """The worker that was promised a tail gets the whole of what was not sent up."""
+    assert assigned(tell(trimming(), WorkerLost(0))) == {1: Slice(3, 10)}
+
+
+def test_a_worker_that_has_finished_is_not_given_work_before_its_answer() -> None:
+    """Else its answer would be taken for one about its next span."""
+    coordinator = trimming(is_complete=False)
+    tell(coordinator, Progressed(0, 0, 3, 10, result=1))
+    assert assigned(tell(coordinator, SourceGrew(20, is_complete=False))) == {}
+    # One of the two gets what has come, or each a part.
+    after = assigned(tell(coordinator, Trimmed(0, 0, 10)))
+    assert sum(map(len, after.values())) == 10
+
+
+def test_nobody_is_asked_twice_at_once() -> None:
+    """While an answer is under way, a third worker does not ask the same one."""
+    assert not any(isinstance(one, Trim) for one in tell(trimming(), WorkerJoined(2), Ticked()))
+
+
+# Ticks
+
+
+def test_ticks_are_wanted_only_while_some_wait_for_others() -> None:
+    """No worker, all busy or all idle: nothing would change by the passing of time."""
+    coordinator = coordinate(1)
+    assert coordinator.wake_seconds(5.0) is None
+    tell(coordinator, WorkerJoined(0))
+    assert coordinator.wake_seconds(5.0) is None
+    tell(coordinator, WorkerJoined(1))
+    wake_seconds = coordinator.wake_seconds(5.0)
+    assert wake_seconds is not None
+    assert wake_seconds > 5.0
+    tell(coordinator, Progressed(0, 0, 0, 1, result=0))
+    assert coordinator.wake_seconds(5.0) is None

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import typing
+from pathlib import Path
+
+import pytest
+
+from aliquot.coordinator import (
+    AppendAsTheyCome,
+    Coordinator,
+    Event,
+    Progressed,
+    StepFailed,
+    Trimmed,
+    WorkerJoined,
+    WorkerLost,
+)
+from aliquot.coordinator.coordinator import _Worker
+from aliquot.coordinator.invariants import check_invariants
+from aliquot.coordinator.transitions import STATES, TRANSITIONS, State, Transition, next_states, states_page
+from aliquot.slices import Slice
+
+DECISIONS = {"assigned", "promised", "released", "asked"}
+# Worker 0 is asked for the tail of its 20 units, of which it has done 4; it is promised to worker 1.
+ASKED: tuple[Event, ...] = (WorkerJoined(0), Progressed(0, 0, 0, 4, result=0, busy_seconds=4.0), WorkerJoined(1))
+HISTORIES: dict[str, tuple[Event, ...]] = {
+    "a tail is given": (*ASKED, Trimmed(0, 0, 10), Progressed(0, 0, 4, 10, result=1)),
+    "everything left is given": (*ASKED, Trimmed(0, 0, 4)),
+    "nothing is given": (*ASKED, Trimmed(0, 0, 20)),
+    "finished first": (*ASKED, Progressed(0, 0, 4, 6, result=1), Progressed(0, 0, 6, 20, result=2), Trimmed(0, 0, 20)),
+    "finished and lost": (*ASKED, Progressed(0, 0, 4, 20, result=1), WorkerLost(0)),
+    "failed first": (*ASKED, StepFailed(0, 0, 5, 6, error=0), Trimmed(0, 0, 20)),
+    "lost instead": (*ASKED, WorkerLost(0)),
+    "the other is lost": (*ASKED, WorkerLost(1), Trimmed(0, 0, 10)),
+    "failed": (WorkerJoined(0), StepFailed(0, 0, 5, 6, error=0)),
+    "lost": (WorkerJoined(0), WorkerLost(0)),
+    "lost while idle": (WorkerJoined(0), Progressed(0, 0, 0, 20, result=0), WorkerLost(0)),
+}
+EVENTS = {event.__name__ for event in typing.get_args(Event)}
+
+
+def test_every_state_is_reached() -> None:
+    """From idle, where every worker begins, a worker can come to every state."""
+    reached: set[State] = {"idle"}
+    for _ in TRANSITIONS:
+        reached |= {state for row in TRANSITIONS if row.state in reached for state in row.next_states}
+    assert reached == set(STATES)
+
+
+def test_every_state_can_be_left_for_good() -> None:
+    """A worker can be lost in any state, and nothing follows that."""
+    for state in STATES:
+        assert next_states(state, "WorkerLost") == (() if state == "gone" else ("gone",))
+    assert not [row for row in TRANSITIONS if row.state == "gone"]
+
+
+def test_every_transition_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row of the table is there for nothing: each is part of some history."""
+    missing = {(row.state, row.event, state) for row in TRANSITIONS for state in row.next_states}
+    move = Coordinator._move
+
+    def note(coordinator: Coordinator, worker: _Worker, event: str, state: State) -> None:
+        missing.discard((worker.state, event, state))
+        move(coordinator, worker, event, state)
+
+    monkeypatch.setattr(Coordinator, "_move", note)
+    for history in HISTORIES.values():
+        play(history)
+    assert not missing
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_the_invariants_hold_through_a_history(history: str) -> None:
+    """After each event of a short life, every unit is in one place and every worker where its state says."""
+    play(HISTORIES[history])
+
+
+def play(history: tuple[Event, ...]) -> None:
+    coordinator = Coordinator(AppendAsTheyCome(), units=20)
+    done: list[Slice] = []
+    for event in history:
+        if isinstance(event, Progressed):
+            done.append(Slice(event.start, event.stop))
+        coordinator.handle(event, 4.0)
+        check_invariants(coordinator, done)
+
+
+def test_the_table_has_one_row_for_a_state_and_an_event() -> None:
+    """No row hides another."""
+    keys = [(row.state, row.event) for row in TRANSITIONS]
+    assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("row", TRANSITIONS, ids=lambda row: f"{row.state}-{row.event}")
+def test_a_row_names_what_exists(row: Transition) -> None:
+    """Its states are states, and its event is an event or a decision of the coordinator."""
+    assert {row.state, *row.next_states} <= set(STATES)
+    assert row.next_states
+    assert row.event in EVENTS | DECISIONS
+    assert next_states(row.state, row.event) == row.next_states
+
+
+def test_the_states_are_those_of_the_type() -> None:
+    """Every state has a meaning, and only those."""
+    assert set(STATES) == set(typing.get_args(State))
+
+
+def test_what_is_not_in_the_table_leads_nowhere() -> None:
+    """An idle worker does not progress, and no worker is trimmed unasked."""
+    assert next_states("idle", "Progressed") == ()
+    assert next_states("running", "Trimmed") == ()
+
+
+def test_the_page_of_states_is_up_to_date() -> None:
+    """docs/states.md is what the table says: python -m aliquot.coordinator.transitions > docs/states.md."""
+    page = Path(__file__).parent.parent.parent / "docs" / "states.md"
+    assert page.read_text() == states_page()

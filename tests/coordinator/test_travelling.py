@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import typing
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aliquot.coordinator import (
+    Advise,
+    Append,
+    Assign,
+    Command,
+    Event,
+    Finish,
+    GiveUp,
+    Merge,
+    Progressed,
+    SourceGrew,
+    Spill,
+    StepFailed,
+    Ticked,
+    Trim,
+    Trimmed,
+    WorkerJoined,
+    WorkerLost,
+)
+from aliquot.sizing import Observation
+
+numbers = st.integers(0, 2**53)
+reals = st.floats(0, 1e15)
+observations = st.lists(st.builds(Observation, reals, reals, reals), max_size=4).map(tuple)
+plain_observations = st.lists(st.tuples(reals, reals, reals), max_size=4).map(tuple)
+
+EVENTS: dict[type, st.SearchStrategy[Event]] = {
+    WorkerJoined: st.builds(WorkerJoined, numbers),
+    WorkerLost: st.builds(
+        WorkerLost, numbers, st.text(), numbers, numbers, is_suspect=st.booleans(), error=st.none() | numbers
+    ),
+    Progressed: st.builds(
+        Progressed,
+        *[numbers] * 7,
+        busy_seconds=reals,
+        setup_seconds=st.none() | reals,
+        seconds=plain_observations,
+        peak_bytes=plain_observations,
+    ),
+    Trimmed: st.builds(Trimmed, numbers, numbers, numbers),
+    StepFailed: st.builds(StepFailed, numbers, numbers, numbers, numbers, numbers),
+    SourceGrew: st.builds(SourceGrew, numbers, st.booleans()),
+    Ticked: st.just(Ticked()),
+}
+COMMANDS: dict[type, st.SearchStrategy[Command]] = {
+    Assign: st.builds(Assign, *[numbers] * 5, seconds=observations, peak_bytes=observations),
+    Trim: st.builds(Trim, numbers, numbers, st.floats(0, 1)),
+    Advise: st.builds(Advise, numbers, numbers, observations, observations),
+    Append: st.builds(Append, numbers),
+    Merge: st.builds(Merge, numbers, numbers),
+    Spill: st.builds(Spill, numbers),
+    GiveUp: st.builds(GiveUp, numbers, numbers, st.none() | numbers, numbers),
+    Finish: st.builds(Finish, st.none() | numbers),
+}
+
+
+def test_no_kind_is_forgotten() -> None:
+    """Every event and every command is among those tested here."""
+    assert set(EVENTS) == set(typing.get_args(Event))
+    assert set(COMMANDS) == set(typing.get_args(Command))
+
+
+@pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.__name__)
+@given(data=st.data())
+def test_an_event_survives_json(kind: type, data: st.DataObject) -> None:
+    """An event read back from JSON, as any event, is of the same kind and equal."""
+    event = data.draw(EVENTS[kind])
+    again = msgspec.json.decode(msgspec.json.encode(event), type=Event)
+    assert type(again) is kind
+    assert again == event
+
+
+@pytest.mark.parametrize("kind", COMMANDS, ids=lambda kind: kind.__name__)
+@given(data=st.data())
+def test_a_command_survives_json(kind: type, data: st.DataObject) -> None:
+    """A command read back from JSON, as any command, is of the same kind and equal."""
+    command = data.draw(COMMANDS[kind])
+    again = msgspec.json.decode(msgspec.json.encode(command), type=Command)
+    assert type(again) is kind
+    assert again == command
+
+
+def test_observations_are_observations_again() -> None:
+    """What a worker is told about steps has its names back after a journey."""
+    command = Assign(1, 2, 3, 4, seconds=(Observation(1.0, 2.0, 3.0),))
+    again = msgspec.json.decode(msgspec.json.encode(command), type=Assign)
+    assert again.seconds[0].cost == 2.0

@@ -1,0 +1,61 @@
+"""Thousands of random runs in virtual time, each checked after every event and at its end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.replay import failing_seeds, replay_command, tell_failures
+from tests.simulation.scenario import Scenario, play
+
+BLOCKS = 30
+SEEDS_A_BLOCK = 100
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_every_unit_is_done_exactly_once_or_given_up_for_a_reason(block: int) -> None:
+    """Whatever workers, units and faults a seed brings, nothing is lost, done twice or joined in the wrong order."""
+    failures = failing_seeds(block * SEEDS_A_BLOCK, (block + 1) * SEEDS_A_BLOCK)
+    if failures:
+        pytest.fail(f"{len(failures)} of {SEEDS_A_BLOCK} seeds fail:\n{tell_failures(failures)}", pytrace=False)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_seed_always_tells_the_same_story(seed: int) -> None:
+    """Events, times and commands are the same to the last digit: a run depends on nothing but its scenario."""
+    assert play(seed).story == play(seed).story
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_seed_tells_the_same_story_in_another_process(seed: int) -> None:
+    """What is printed for a seed is what happened in the test that named it."""
+    command = [sys.executable, *replay_command(seed).split()[1:]]
+    replayed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    told = [Scenario.draw(seed).describe(), *map(str, play(seed).story)]
+    assert replayed.stdout.startswith("\n".join(told) + "\n")
+
+
+def test_a_range_is_run_by_hand() -> None:
+    """Any range of seeds can be run without pytest."""
+    command = [sys.executable, "-m", "tests.simulation.replay", "--from", "10", "--to", "15"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "seeds 10 to 15: all well\n"
+
+
+def test_a_failing_seed_is_named_with_its_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told of a failure is enough to see it again."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("units 3 to 4 are missing")
+
+    monkeypatch.setattr("tests.simulation.scenario.check_invariants", refuse)
+    seed = next(seed for seed in range(100) if len(Scenario.draw(seed).workload.costs))
+    told = tell_failures(failing_seeds(seed, seed + 1))
+    assert told.splitlines() == [
+        f"seed {seed}: AssertionError: units 3 to 4 are missing",
+        f"    python -m tests.simulation.replay {seed}",
+    ]

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aliquot.sizing import LinearModel, StepSizer
+
+# Far more units than any step should have: the end of the span is not in sight.
+PLENTY_UNITS = 10**13
+
+overheads = st.one_of(st.just(0.0), st.floats(1e-6, 3.0))
+per_units = st.floats(1e-8, 0.5)
+
+
+class Step(NamedTuple):
+    units: int
+    seconds: float
+
+
+def run_steps(
+    sizer: StepSizer,
+    seconds: Callable[[int], float],
+    *,
+    steps: int = 200,
+    remaining_units: int = PLENTY_UNITS,
+    peak_bytes: Callable[[int], float] | None = None,
+) -> list[Step]:
+    """Let a sizer choose steps and learn what each took."""
+    taken: list[Step] = []
+    while len(taken) < steps and remaining_units:
+        units = sizer.choose(remaining_units)
+        remaining_units -= units
+        sizer.observe(units, seconds(units), None if peak_bytes is None else int(peak_bytes(units)))
+        taken.append(Step(units, seconds(units)))
+    return taken
+
+
+@given(overheads, per_units, st.sampled_from([0.1, 1.0, 10.0]))
+def test_steps_become_as_long_as_their_overhead_asks(overhead: float, per_unit: float, longest_seconds: float) -> None:
+    """A step ends with a small share of overhead, or about as long as a step may be; one unit where that is longer."""
+    last = run_steps(StepSizer(longest_seconds=longest_seconds), lambda n: overhead + n * per_unit)[-1]
+    is_worth_it = overhead <= 0.06 * last.seconds
+    is_long = last.seconds >= 0.5 * longest_seconds
+    assert is_worth_it or is_long
+    # And no longer than that asks for.
+    asked_seconds = max(longest_seconds, (overhead + 1e-4) / 0.05)
+    assert last.units == 1 or last.seconds <= 1.1 * asked_seconds
+
+
+@given(overheads, per_units)
+def test_steps_are_no_longer_than_needed(overhead: float, per_unit: float) -> None:
+    """Where there is hardly any overhead, a step is short, so that its span can be cut almost anywhere."""
+    last = run_steps(StepSizer(), lambda n: overhead + n * per_unit)[-1]
+    assert last.units == 1 or last.seconds <= 1.1 * max(0.01, (overhead + 1e-4) / 0.01)
+
+
+@given(st.integers(1, 10**6), overheads, per_units)
+def test_any_first_size_ends_with_the_same_step(first_units: int, overhead: float, per_unit: float) -> None:
+    """What a user guessed as the size does not matter in the end."""
+    guessed = run_steps(StepSizer(first_units=first_units), lambda n: overhead + n * per_unit)[-1]
+    unaided = run_steps(StepSizer(), lambda n: overhead + n * per_unit)[-1]
+    assert guessed.units == pytest.approx(unaided.units, rel=0.02, abs=1)
+
+
+@pytest.mark.parametrize("first_units", [1, 10, 1000, 10**5, 10**6])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_first_size_ends_in_long_steps_where_costs_scatter(first_units: int, seed: int) -> None:
+    """From first sizes of one to a million units, steps come to less than three times the longest that they may be."""
+    chance = random.Random(seed)
+    sizer = StepSizer(first_units=first_units, longest_seconds=1.0)
+    last = run_steps(sizer, lambda n: (0.005 + n * 1e-4) * chance.uniform(0.8, 1.2), steps=1000)[-1]
+    assert 0.1 < last.seconds < 3.0
+
+
+def test_a_step_that_was_too_long_is_not_followed_by_a_longer_one() -> None:
+    """When the first guess alone takes longer than a step should, the next sizes that are tried are smaller."""
+    sizer = StepSizer(first_units=1000, longest_seconds=1.0)
+    first, second, *_ = run_steps(sizer, lambda n: n * 0.1)
+    assert first.seconds == pytest.approx(100.0)
+    assert second.units < first.units
+
+
+def test_free_units_go_in_ever_larger_steps() -> None:
+    """Units that cost nothing soon go by the million."""
+    assert run_steps(StepSizer(), lambda _: 0.0, steps=60)[-1].units > 10**6
+
+
+def test_units_that_become_dearer_go_in_smaller_steps() -> None:
+    """Where each unit takes fifty times as long as at first, steps come back to about the longest that they may be."""
+    sizer = StepSizer(longest_seconds=1.0)
+    run_steps(sizer, lambda n: 0.001 + n * 1e-4)
+    last = run_steps(sizer, lambda n: 50 * (0.001 + n * 1e-4), steps=400)[-1]
+    assert last.seconds < 2.0
+
+
+def test_units_that_become_dearer_go_in_smaller_steps_whatever_others_told() -> None:
+    """The same where others told what many small steps took, before the units became dearer."""
+    others = LinearModel()
+    for units in (1, 2, 4, 8, 16, 32, 64, 128):
+        others.observe(units, 0.001 + units * 1e-4, count=32)
+    sizer = StepSizer(longest_seconds=1.0)
+    sizer.learn([list(seen) for seen in others.summary()], [])
+    run_steps(sizer, lambda n: 0.001 + n * 1e-4)
+    last = run_steps(sizer, lambda n: 50 * (0.001 + n * 1e-4), steps=400)[-1]
+    assert last.seconds < 2.0
+
+
+def test_what_others_learned_saves_the_trying() -> None:
+    """A sizer that was told of the steps of others begins with the step that they ended with."""
+    experienced = StepSizer()
+    last = run_steps(experienced, lambda n: 0.01 + n * 1e-3)[-1]
+    beginner = StepSizer()
+    beginner.learn([list(seen) for seen in experienced.time.summary()], [])
+    assert beginner.choose(PLENTY_UNITS) == pytest.approx(last.units, rel=0.02)
+
+
+# Memory
+
+
+@given(st.floats(0.0, 1e8), st.floats(1.0, 1e7), st.integers(10**8, 10**10), st.integers(0, 1000), per_units)
+def test_steps_stay_within_the_allowed_bytes(
+    base_bytes: float, unit_bytes: float, allowed_bytes: int, first_units: int, per_unit: float
+) -> None:
+    """Once some steps were measured, no step is projected to need more than what is allowed, unless it is one unit."""
+    sizer = StepSizer(first_units=max(1, first_units), allowed_bytes=allowed_bytes)
+    for _ in range(100):
+        units = sizer.choose(PLENTY_UNITS)
+        if sizer.memory.observations:
+            # A byte to spare: peaks are whole bytes.
+            assert units == 1 or sizer.memory.predict_upper(units) <= allowed_bytes * 1.0001 + 1
+        sizer.observe(units, 1e-3 + units * per_unit, int(base_bytes + units * unit_bytes))
+
+
+def test_a_step_that_needed_too_much_is_followed_by_a_smaller_one() -> None:
+    """Units that need more memory than those before them are noticed at once, after however many steps."""
+    sizer = StepSizer(allowed_bytes=10**8)
+    run_steps(sizer, lambda n: 0.01 + n * 1e-5, steps=1000, peak_bytes=lambda n: n * 1e3)
+    units = sizer.choose(PLENTY_UNITS)
+    for _ in range(5):
+        sizer.observe(units, 0.01 + units * 1e-5, peak_bytes=2 * 10**8)
+    assert sizer.choose(PLENTY_UNITS) < units
+
+
+def test_a_unit_that_fits_nowhere_still_goes_alone() -> None:
+    """Where one unit needs more than is allowed, steps have one unit: somebody has to find out."""
+    sizer = StepSizer(allowed_bytes=1000)
+    last = run_steps(sizer, lambda n: n * 1e-4, peak_bytes=lambda n: n * 10_000)[-1]
+    assert last.units == 1
+
+
+# Remaining units
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**6), st.integers(0, 50), per_units)
+def test_a_step_is_part_of_what_remains(
+    remaining_units: int, first_units: int, known_steps: int, per_unit: float
+) -> None:
+    """Never more than what remains, and never nothing when something does."""
+    sizer = StepSizer(first_units=first_units)
+    run_steps(sizer, lambda n: 0.01 + n * per_unit, steps=known_steps)
+    assert min(1, remaining_units) <= sizer.choose(remaining_units) <= remaining_units
+
+
+@given(st.integers(1, 10**5), overheads, per_units, st.integers(1, 1000))
+def test_a_span_comes_to_its_end(remaining_units: int, overhead: float, per_unit: float, first_units: int) -> None:
+    """The steps of a span add up to it exactly."""
+    sizer = StepSizer(first_units=first_units)
+    steps = run_steps(sizer, lambda n: overhead + n * per_unit, steps=10**6, remaining_units=remaining_units)
+    assert sum(step.units for step in steps) == remaining_units
+
+
+def test_steps_shrink_towards_the_end() -> None:
+    """The last steps of a span are smaller than those in its middle, so that its end can be given to others."""
+    sizer = StepSizer()
+    run_steps(sizer, lambda n: n * 1e-4 + 0.005)
+    usual_units = sizer.choose(PLENTY_UNITS)
+    steps = run_steps(sizer, lambda n: n * 1e-4 + 0.005, steps=10**4, remaining_units=20 * usual_units)
+    sizes = [step.units for step in steps]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < usual_units / 5
+
+
+def test_the_end_is_not_cut_to_pieces() -> None:
+    """Not so small that the last steps are mostly overhead."""
+    sizer = StepSizer()
+    run_steps(sizer, lambda n: n * 1e-4 + 0.005)
+    usual_units = sizer.choose(PLENTY_UNITS)
+    steps = run_steps(sizer, lambda n: n * 1e-4 + 0.005, steps=10**4, remaining_units=20 * usual_units)
+    assert len(steps) < 20 + 5 * math.log2(usual_units)
+
+
+def test_the_first_step_is_a_small_part_of_the_span() -> None:
+    """While nothing is known, a step takes a sixteenth of the span at most, whatever size was guessed."""
+    assert StepSizer(first_units=10**6).choose(1600) == 100
+
+
+@given(st.integers(1, 1000), st.integers(1, 10**6), per_units)
+def test_one_unit_at_a_time_where_asked(remaining_units: int, first_units: int, per_unit: float) -> None:
+    """With a longest step of no seconds, every step is one unit, from the first to the last."""
+    sizer = StepSizer(first_units=first_units, longest_seconds=0)
+    steps = run_steps(sizer, lambda n: 0.1 + n * per_unit, steps=1000, remaining_units=remaining_units)
+    assert {step.units for step in steps} == {1}
