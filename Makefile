@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test lint types layers check bench tools clean
+.PHONY: help demo test lint types layers check bench states tools clean
 
 help:
 	@echo "make demo    make sample data, divide it, and run a function over all of it on all cores"
@@ -34,6 +34,9 @@ layers: $(VENV)/.made
 bench: $(VENV)/.made tools
 	@$(BIN)/pip install --quiet -e '.[bench]'
 	@$(BIN)/python -m bench
+
+states: $(VENV)/.made
+	@$(BIN)/python -c 'from aliquot.coordinator.transitions import states_page; print(states_page(), end="")' > docs/states.md
 
 tools:
 	@tools/install_debian_tools

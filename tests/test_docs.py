@@ -35,6 +35,10 @@ def sample_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     notes = ("two\nlines", "plain", "plain")
     rows = (f'{number},{number * number},"{notes[number % 3]}"\n' for number in range(2000))
     Path("measurements.csv").write_text("time,value,note\n" + "".join(rows))
+    Path("analysis.py").write_text(
+        "def add_values(rows):\n    return sum(int(row['value']) for row in rows)\n"
+        "def parse(line):\n    return len(line)\n"
+    )
     Path("semicolons.txt").write_text("a;b\n1;2\n")
     Path("text.txt").write_text("".join(f"{'word ' * (number % 9)}end\n" for number in range(50)))
     Path("events.bin").write_bytes(bytes(80))

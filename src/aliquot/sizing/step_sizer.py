@@ -11,7 +11,8 @@ _OVERHEAD_SHARE = 0.01
 _OVERHEAD_SHARE_OF_LONG_STEPS = 0.05
 # At the end of a span, balance is worth more than overhead.
 _OVERHEAD_SHARE_AT_THE_END = 0.2
-_SHORTEST_SECONDS = 0.005
+_SHORTEST_SECONDS = 0.01
+_SHORTEST_SECONDS_AT_THE_END = 0.002
 # A line is not trusted farther than so many times the largest size that was tried.
 _GROWTH = 4
 # So many different sizes are tried before the line is used at all.
@@ -97,7 +98,7 @@ class StepSizer:
         wanted_seconds = max(_SHORTEST_SECONDS, overhead / _OVERHEAD_SHARE)
         if wanted_seconds > self._longest_seconds:
             wanted_seconds = max(self._longest_seconds, overhead / _OVERHEAD_SHARE_OF_LONG_STEPS)
-        least_seconds = min(wanted_seconds, max(_SHORTEST_SECONDS, overhead / _OVERHEAD_SHARE_AT_THE_END))
+        least_seconds = min(wanted_seconds, max(_SHORTEST_SECONDS_AT_THE_END, overhead / _OVERHEAD_SHARE_AT_THE_END))
         limit = min(self._growth_limit(), self._memory_limit())
         return min(self._units_in(wanted_seconds), limit), min(self._units_in(least_seconds), limit)
 

@@ -1,0 +1,248 @@
+"""What workers are given to do. Each imports this module, so it imports little."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import aliquot
+
+
+def double(number: Any) -> Any:
+    return 2 * number
+
+
+class Scale:
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def of(self, number: int) -> int:
+        return self.factor * number
+
+    def __call__(self, number: int) -> int:
+        return self.factor * number
+
+
+class Pair:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class OldSequence:
+    def __len__(self) -> int:
+        return 20
+
+    def __getitem__(self, index: int) -> int:
+        if index >= 20:
+            raise IndexError(index)
+        return index
+
+
+class Unsliceable(Sequence[int]):
+    def __len__(self) -> int:
+        return 20
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, int):
+            raise TypeError("only one at a time")
+        if index >= 20:
+            raise IndexError(index)
+        return index
+
+
+def length_of(record: Any) -> int:
+    return len(record.sequence)
+
+
+def process_of(_: int) -> int:
+    return os.getpid()
+
+
+def processes_within(_: int) -> tuple[int, list[int]]:
+    return os.getpid(), aliquot.map(process_of, range(5))
+
+
+def sums_within(number: int) -> tuple[int, list[int], int, list[int]]:
+    numbers = [number + addend for addend in range(4)]
+    return (
+        aliquot.map_batches(sum, numbers),
+        list(aliquot.imap(double, numbers)),
+        aliquot.run(aliquot.FunctionJob(sum, aliquot.open(range(number, number + 4)))).value,
+        aliquot.map(double, numbers),
+    )
+
+
+def fails_within(number: int) -> str:
+    try:
+        aliquot.map(math.sqrt, [4, -number])
+    except ValueError as error:
+        return f"{error} {error.__notes__}"
+    return "no error"
+
+
+def surroundings(name: str) -> tuple[str, str | None, list[str], list[str]]:
+    return os.getcwd(), os.environ.get(name), sys.argv, sys.path
+
+
+def read_stdin(_: int) -> str:
+    return sys.stdin.read()
+
+
+def numbers_of_threads(_: int) -> str | None:
+    return os.environ.get("OMP_NUM_THREADS")
+
+
+def large(number: int) -> Any:
+    import numpy as np
+
+    return np.full(1_000_000, number, dtype=np.int64)
+
+
+def total_of(row: Any) -> float:
+    return float(row.sum())
+
+
+def adder(addend: int) -> Any:
+    return lambda number: number + addend
+
+
+class TeapotError(Exception):
+    def __init__(self, message: str, temperature: int) -> None:
+        super().__init__(message)
+        self.temperature = temperature
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (TeapotError, (str(self), self.temperature))
+
+
+class OneWayError(Exception):
+    """Is pickled, and cannot be rebuilt: its arguments are not those of its class."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class UnpicklableError(Exception):
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.generator = (number for number in range(3))
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class Huge:
+    def __repr__(self) -> str:
+        return "x" * 10_000_000
+
+
+class Shy:
+    def __repr__(self) -> str:
+        raise ValueError("not to be shown")
+
+
+class UnrebuildableValue:
+    def __init__(self) -> None:
+        self.secret = 1
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (refuse_to_be_rebuilt, ())
+
+
+def refuse_to_be_rebuilt() -> None:
+    raise LookupError("not here")
+
+
+def scald(number: int) -> int:
+    if number == 13:
+        raise TeapotError("too hot", 99)
+    return number
+
+
+def fail_at(bad: int, error: BaseException, number: int) -> int:
+    if number == bad:
+        raise error
+    return number
+
+
+def fail_one_way(number: int) -> int:
+    if number == 7:
+        raise OneWayError("lost on the way", 3)
+    return number
+
+
+def fail_unpicklably(number: int) -> int:
+    if number == 7:
+        raise UnpicklableError("holds a generator")
+    return number
+
+
+def fail_silently(number: int) -> int:
+    if number == 7:
+        raise MuteError
+    return number
+
+
+def recurse(number: int) -> int:
+    return recurse(number) + 1
+
+
+def fail_on_any(_: Any) -> None:
+    raise KeyError("no unit is right")
+
+
+def generator_at_7(number: int) -> Any:
+    return (number for _ in range(3)) if number == 7 else number
+
+
+def exit_at(bad: int, code: int, number: int) -> int:
+    if number == bad:
+        os._exit(code)
+    return number
+
+
+def kill_itself_once(directory: str, bad: int, number: int) -> int:
+    if number == bad and is_first(directory):
+        os.kill(os.getpid(), 9)
+    return number
+
+
+def fail_once(directory: str, bad: int, number: int) -> int:
+    if number == bad and is_first(directory):
+        raise ConnectionError("try again")
+    return number
+
+
+def is_first(directory: str) -> bool:
+    """Whether this is the first call among all processes."""
+    try:
+        os.close(os.open(os.path.join(directory, "first"), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+def note_in(directory: str, number: int) -> int:
+    """Leave a byte in a file: how many calls there were is its length."""
+    with open(os.path.join(directory, "calls"), "ab") as file:
+        file.write(b".")
+    return number
+
+
+def calls_in(directory: str) -> int:
+    """How many calls of `note_in` there were."""
+    path = os.path.join(directory, "calls")
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
+def raise_from_a_cause(number: int) -> int:
+    try:
+        return [][number]
+    except IndexError as error:
+        raise ValueError("nothing there") from error
