@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import sys
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import aliquot
 
@@ -246,3 +247,96 @@ def raise_from_a_cause(number: int) -> int:
         return [][number]
     except IndexError as error:
         raise ValueError("nothing there") from error
+
+
+def map_list(function: Any, numbers: range) -> list[Any]:
+    return list(map(function, numbers))
+
+
+def total(batch: Any) -> Any:
+    return batch.sum()
+
+
+def kind_of(batch: Any) -> list[str]:
+    return [type(batch).__name__]
+
+
+def histogram(batch: Any) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for number in batch:
+        counts[number % 10] = counts.get(number % 10, 0) + 1
+    return counts
+
+
+def added(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
+    return {key: first.get(key, 0) + second.get(key, 0) for key in first.keys() | second.keys()}
+
+
+def refuse_to_join(first: Any, second: Any) -> Any:
+    raise ArithmeticError("these do not go together")
+
+
+def concatenate(first: Any, second: Any) -> Any:
+    import numpy as np
+
+    return np.concatenate([first, second])
+
+
+def wait_for(path: str) -> None:
+    """Until a file is there; a minute at most, so that no worker outlives a test that failed."""
+    deadline = time.monotonic() + 60
+    while not os.path.exists(path) and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def block_at(bad: int, path: str, number: int) -> int:
+    if number == bad:
+        wait_for(path)
+    return number
+
+
+def fail_late_units_before_early_ones_end(directory: str, number: int) -> int:
+    """Unit 90 fails for good before unit 3 is done."""
+    if number == 3:
+        wait_for(os.path.join(directory, "failed"))
+    if number == 90:
+        if not is_first(directory):
+            with open(os.path.join(directory, "failed"), "w"):
+                pass
+        raise LookupError("ninety")
+    return number
+
+
+def allocate(size_bytes: int) -> int:
+    block = bytearray(b"x") * size_bytes
+    return len(block)
+
+
+class Letters(aliquot.Job):
+    """A text in capitals; joined in order, and so not commutative."""
+
+    def __init__(self, text: str, start: int = 0) -> None:
+        self.text = text
+        self.start = start
+        self.size = len(text)
+
+    def split(self, count: int, size: int) -> list[Self]:
+        parts = aliquot.Slice(0, self.size).split(count, size)
+        return [type(self)(self.text[part.start : part.stop], self.start + part.start) for part in parts]
+
+    def join(self, other: Self) -> list[Self]:
+        first, second = sorted((self, other), key=lambda job: job.start)
+        if first.start + first.size != second.start:
+            return [first, second]
+        whole = type(self)(first.text + second.text, first.start)
+        return [whole.with_result(first.joined_result(second, str.__add__))]
+
+    def execute(self) -> str:
+        return self.text.upper()
+
+    def to_desc(self) -> dict[str, Any]:
+        return self.describe(text=self.text, start=self.start)
+
+    @classmethod
+    def from_desc(cls, desc: dict[str, Any]) -> Self:
+        return cls(desc["text"], desc["start"])

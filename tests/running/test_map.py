@@ -105,9 +105,8 @@ def test_the_lines_of_a_file_are_units(tmp_path: Path) -> None:
 def test_the_reads_of_a_part_of_a_fastq_file_are_units(tmp_path: Path) -> None:
     """A view begins where it begins, not at the start of its file."""
     path = tmp_path / "reads.fastq"
-    path.write_text(
-        "".join(f"@{number}\n{'A' * (number % 50 + 1)}\n+\n{'I' * (number % 50 + 1)}\n" for number in range(900))
-    )
+    lengths = [number % 50 + 1 for number in range(900)]
+    path.write_text("".join(f"@read\n{'A' * length}\n+\n{'I' * length}\n" for length in lengths))
     view = aliquot.open(path)[100:700]
     assert aliquot.map(length_of, view, on=TWO) == lengths[100:700]
 

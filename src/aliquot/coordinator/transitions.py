@@ -57,9 +57,9 @@ def states_page() -> str:
     lines = [
         "# The states of a worker",
         "",
-        "Made from `aliquot.coordinator.transitions` by `make states`; a test holds the two together. Events in `CamelCase`",
-        "come from outside, the others are the coordinator's own decisions. Whatever is not in the table cannot happen, and is",
-        "refused with the story of the worker.",
+        "Made from `aliquot.coordinator.transitions` by `make states`; a test holds the two together. Events in",
+        "`CamelCase` come from outside, the others are the coordinator's own decisions. Whatever is not in the table",
+        "cannot happen, and is refused with the story of the worker.",
         "",
         "| state | meaning |",
         "| --- | --- |",

@@ -14,7 +14,7 @@ outlier is clipped before it moves a centre, and costs that drift are followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 # A centre follows the last so many observations of its class.
@@ -99,6 +99,11 @@ class LinearModel:
         return self._centres[max(self._centres)].units if self._centres else 0.0
 
     @property
+    def smallest_units(self) -> float:
+        """The smallest size seen, on the average of its class."""
+        return self._centres[min(self._centres)].units if self._centres else 0.0
+
+    @property
     def overhead(self) -> float:
         """What a step costs before its first unit."""
         return self._line()[0]
@@ -112,6 +117,11 @@ class LinearModel:
         """What a step of so many units costs, typically."""
         overhead, per_unit = self._line()
         return overhead + units * per_unit
+
+    def measured(self, units: float) -> float | None:
+        """What steps of about that size took, where there were some."""
+        centre = self._centres.get(int(units).bit_length())
+        return None if centre is None else centre.cost * units / centre.units
 
     def predict_upper(self, units: float) -> float:
         """What nineteen of twenty such steps stay below."""
@@ -145,11 +155,13 @@ class LinearModel:
         if predicted <= 0:
             return
         step = 0.2 if self.observations < 20 else 0.05
-        if cost > predicted * self._upper_ratio:
-            # Never farther than the observation that moves it.
-            self._upper_ratio = min(self._upper_ratio * (1 + step * _QUANTILE * 2), cost / predicted)
+        margin, seen = self._upper_ratio - 1, cost / predicted - 1
+        if seen > margin:
+            # In parts of the margin, so that it suits any scatter; never farther than the observation that moves it.
+            margin = min(max(margin * (1 + step * _QUANTILE * 2), step * seen), seen)
         else:
-            self._upper_ratio = max(1.0, self._upper_ratio * (1 - step * (1 - _QUANTILE) * 2))
+            margin *= 1 - step * (1 - _QUANTILE) * 2
+        self._upper_ratio = 1 + margin
 
     def _line(self) -> tuple[float, float]:
         # Often while little is known; one more of many changes little, and a fit takes longer than a short step may.
@@ -159,11 +171,13 @@ class LinearModel:
         return self._fitted
 
 
-def _fit(centres: Iterable[_Centre]) -> tuple[float, float]:
+def _fit(centres: Collection[_Centre]) -> tuple[float, float]:
     """Least squares of relative errors with neither part below zero: (overhead, per_unit)."""
     s_w = s_n = s_nn = s_t = s_nt = 0.0
+    # What was too short to be measured did not cost nothing, and must not weigh as if that were certain.
+    least = min((centre.cost / centre.units for centre in centres if centre.cost > 0), default=0.0)
     for centre in centres:
-        weight = centre.count / max(centre.cost, 1e-12) ** 2
+        weight = centre.count / max(centre.cost, least * centre.units, 1e-12) ** 2
         s_w += weight
         s_n += weight * centre.units
         s_nn += weight * centre.units**2

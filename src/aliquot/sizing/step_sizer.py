@@ -49,7 +49,7 @@ class StepSizer:
         """Learn what a step took, or each of ``count`` like steps."""
         self.time.observe(units, seconds, count)
         if peak_bytes is not None:
-            self.memory.observe(units, peak_bytes)
+            self.observe_memory(units, peak_bytes)
         if self.time.observations >= self._refit_at:
             self._preferred = None
 
@@ -70,6 +70,8 @@ class StepSizer:
     def observe_memory(self, units: int, peak_bytes: int) -> None:
         """Learn what a step held."""
         self.memory.observe(units, peak_bytes)
+        if self._allowed_bytes is not None:
+            self._preferred = None
 
     def learn(self, seconds: Sequence[Sequence[float]], peak_bytes: Sequence[Sequence[float]]) -> None:
         """Start from what others learned, unless enough was learned here."""
@@ -100,11 +102,23 @@ class StepSizer:
             wanted_seconds = max(self._longest_seconds, overhead / _OVERHEAD_SHARE_OF_LONG_STEPS)
         least_seconds = min(wanted_seconds, max(_SHORTEST_SECONDS_AT_THE_END, overhead / _OVERHEAD_SHARE_AT_THE_END))
         limit = min(self._growth_limit(), self._memory_limit())
-        return min(self._units_in(wanted_seconds), limit), min(self._units_in(least_seconds), limit)
+        preferred = min(self._smaller_than_tried() or self._units_in(wanted_seconds), limit)
+        measured = self.time.measured(preferred) if preferred < float("inf") else None
+        if measured is not None and measured > 1.5 * wanted_seconds:
+            # Units have become dearer than the small steps of the beginning said.
+            preferred *= wanted_seconds / measured
+        return preferred, min(self._units_in(least_seconds), preferred)
+
+    def _smaller_than_tried(self) -> float | None:
+        """A size below all that were tried, where even the smallest of them took too long to tell anything."""
+        smallest = self.time.smallest_units
+        if smallest > 1 and (self.time.measured(smallest) or 0.0) > self._longest_seconds:
+            return smallest / _GROWTH
+        return None
 
     def _try_another_size(self, remaining_units: int) -> int:
         tried = self.time.largest_units
-        wanted = tried * _GROWTH if tried else self._first_units
+        wanted = self._smaller_than_tried() or (tried * _GROWTH if tried else self._first_units)
         return max(1, int(min(wanted, self._memory_limit(), remaining_units // _FIRST_PART)))
 
     def _units_in(self, seconds: float) -> float:

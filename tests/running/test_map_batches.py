@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aliquot
+from tests.running.functions import added, concatenate, double, fail_on_any, histogram, kind_of, refuse_to_join, total
+
+TWO = aliquot.sites.Local(cores=2)
+
+
+def test_values_are_added_by_default() -> None:
+    """A sum over batches is the sum over all."""
+    assert aliquot.map_batches(sum, range(100_001), on=TWO) == 5_000_050_000
+
+
+@pytest.mark.parametrize("size", [None, 1, 3, 500, 4999, 5000, 10**9])
+@pytest.mark.parametrize("source", [range(5000), list(range(5000)), tuple(range(5000))], ids=["range", "list", "tuple"])
+def test_the_order_is_exact_whatever_the_division(source: Any, size: int | None) -> None:
+    """Lists are put together in the order of their units: nothing is lost, doubled or moved."""
+    assert aliquot.map_batches(list, source, size=size, on=TWO) == list(range(5000))
+
+
+@pytest.mark.parametrize("target_seconds", [0, 0.001])
+def test_short_steps_do_not_change_the_value(target_seconds: float) -> None:
+    """Many small batches are joined into the same."""
+    assert aliquot.map_batches(list, range(400), target_seconds=target_seconds, on=TWO) == list(range(400))
+
+
+@pytest.mark.parametrize("size", [None, 1, 64])
+def test_without_an_order_every_unit_counts_once(size: int | None) -> None:
+    """Values are joined as they come."""
+    whole = aliquot.map_batches(histogram, range(10_000), join=added, ordered=False, size=size, on=TWO)
+    assert whole == dict.fromkeys(range(10), 1000)
+
+
+def test_without_an_order_nothing_is_lost() -> None:
+    """Lists come in any order, with each unit once."""
+    values = aliquot.map_batches(list, range(3000), ordered=False, target_seconds=0.001, on=TWO)
+    assert Counter(values) == Counter(range(3000))
+
+
+def test_arrays_are_summed() -> None:
+    """A batch of an array is an array."""
+    numbers = np.arange(300_000, dtype=np.int64)
+    assert aliquot.map_batches(total, numbers, on=TWO) == numbers.sum()
+
+
+def test_every_batch_of_an_array_is_an_array() -> None:
+    """Also one that lies across what was sent at a time."""
+    assert set(aliquot.map_batches(kind_of, np.arange(200_000), on=TWO)) == {"ndarray"}
+
+
+def test_a_failed_attempt_is_not_needed_for_an_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of an array are whole at the first attempt: nothing is tried twice behind the user's back."""
+    from aliquot.coordinator import Coordinator, StepFailed
+
+    failed: list[object] = []
+    handle = Coordinator.handle
+
+    def watch(self: Coordinator, event: Any, now_seconds: float) -> Any:
+        if isinstance(event, StepFailed):
+            failed.append(event)
+        return handle(self, event, now_seconds)
+
+    monkeypatch.setattr(Coordinator, "handle", watch)
+    aliquot.map_batches(total, np.arange(300_000, dtype=np.int64), on=TWO)
+    assert failed == []
+
+
+def test_arrays_are_joined_by_a_function() -> None:
+    """Any join will do, also one of large values."""
+    numbers = np.arange(100_000)
+    assert (aliquot.map_batches(double, numbers, join=concatenate, on=TWO) == 2 * numbers).all()
+
+
+def test_a_file_is_divided(tmp_path: Path) -> None:
+    """A batch of lines is a list of them."""
+    path = tmp_path / "words.txt"
+    path.write_text("".join(f"word {number}\n" for number in range(3000)))
+    assert aliquot.map_batches(len, path, on=TWO) == 3000
+    assert aliquot.map_batches(list, path, on=TWO) == [f"word {number}" for number in range(3000)]
+
+
+def test_values_that_are_false_are_joined() -> None:
+    """An empty list and a None are values too."""
+    assert aliquot.map_batches(lambda batch: [], range(100), on=TWO) == []
+    assert aliquot.map_batches(lambda batch: None, range(100), join=lambda first, second: None, on=TWO) is None
+
+
+def test_a_maximum_is_a_join() -> None:
+    """Functions of two values that are there already can be used."""
+    assert aliquot.map_batches(max, range(1000), join=max, on=TWO) == 999
+    assert aliquot.map_batches(set, range(1000), join=operator.or_, ordered=False, on=TWO) == set(range(1000))
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_join_that_raises_is_reported(ordered: bool) -> None:
+    """In a worker or here, its own exception arrives."""
+    with pytest.raises(ArithmeticError, match="these do not go together"):
+        aliquot.map_batches(list, range(1000), join=refuse_to_join, ordered=ordered, size=10, on=TWO)
+
+
+def test_a_function_that_raises_names_the_units() -> None:
+    """A batch has a first and a last unit."""
+    with pytest.raises(KeyError) as caught:
+        aliquot.map_batches(fail_on_any, range(1000), size=10, on=TWO)
+    assert "aliquot: unit" in caught.value.__notes__[0]
+
+
+def test_no_units_have_no_value() -> None:
+    """There is nothing to join, and the message says so."""
+    with pytest.raises(aliquot.UsageError, match="there are no units"):
+        aliquot.map_batches(sum, [])
