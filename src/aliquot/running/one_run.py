@@ -221,4 +221,5 @@ def _make_report(
         peak_bytes=tally.peak_bytes,
         lost_workers=tally.lost_workers,
         spilled_bytes=results.spilled_bytes,
+        costs=tuple(sorted(tally.pieces)),
     )

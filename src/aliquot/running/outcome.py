@@ -66,6 +66,7 @@ class Report(Struct, frozen=True):
     peak_bytes: int  # the most that any worker held in a step
     lost_workers: int
     spilled_bytes: int
+    costs: tuple[tuple[int, int, float], ...] = ()  # units from, up to, and the seconds that they took
 
     @property
     def efficiency(self) -> float:

@@ -1,6 +1,14 @@
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from aliquot.coordinator import Assign, Command, Event, Progressed, WorkerJoined, WorkerLost
+
+Piece: TypeAlias = "tuple[int, int, float]"  # from a unit up to a unit, and the seconds that it took
+
+
+# Beyond so many, neighbouring pieces are recorded as one.
+_MOST_PIECES = 4096
 
 
 class Tally:
@@ -13,12 +21,14 @@ class Tally:
         self.lost_workers = 0
         self.useful_seconds = 0.0
         self.peak_bytes = 0
+        self.pieces: list[Piece] = []  # what was done, and how long it took
 
     def note(self, event: Event, commands: list[Command], now_seconds: float) -> None:
         """Take an event and what came of it."""
         match event:
             case Progressed():
                 self.useful_seconds += event.busy_seconds
+                self._record((event.start, event.stop, event.busy_seconds))
                 self.peak_bytes = max([self.peak_bytes, *(int(peak) for _, peak, _ in event.peak_bytes)])
                 began_seconds, _ = self._spans[event.worker]
                 self._spans[event.worker] = (began_seconds, now_seconds)
@@ -37,6 +47,26 @@ class Tally:
         """How long workers owned something to do, all together, up to when each was last heard of."""
         return self._finished_seconds + sum(last - began for began, last in self._spans.values())
 
+    def _record(self, piece: Piece) -> None:
+        self.pieces.append(piece)
+        if len(self.pieces) > _MOST_PIECES:
+            self.pieces = _join_neighbours(sorted(self.pieces))
+
     def _finish(self, worker: int) -> None:
         began_seconds, last_seconds = self._spans.pop(worker, (0.0, 0.0))
         self._finished_seconds += last_seconds - began_seconds
+
+
+def _join_neighbours(pieces: list[Piece]) -> list[Piece]:
+    """Every two that touch as one."""
+    joined: list[Piece] = []
+    may_join = False
+    for start, stop, seconds in pieces:
+        if may_join and joined[-1][1] == start:
+            first_start, _, first_seconds = joined[-1]
+            joined[-1] = (first_start, stop, first_seconds + seconds)
+            may_join = False
+        else:
+            joined.append((start, stop, seconds))
+            may_join = True
+    return joined

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
+
+from aliquot.errors import UsageError
 
 
 class UnitCosts(Protocol):
@@ -35,6 +37,16 @@ class GivenCosts:
 
     def __init__(self, seconds: Sequence[float] | np.ndarray) -> None:
         self._sums: list[float] = np.concatenate([[0.0], np.cumsum(seconds)]).tolist()
+
+    @classmethod
+    def recorded(cls, costs: Iterable[tuple[int, int, float]]) -> GivenCosts:
+        """Those of a real run, as its ``report.costs`` tells them: within a piece, all units count alike."""
+        seconds: list[float] = []
+        for start, stop, taken in sorted(costs):
+            if start != len(seconds):
+                raise UsageError(f"the recorded costs do not say what unit {len(seconds)} took")
+            seconds += [taken / (stop - start)] * (stop - start)
+        return cls(seconds)
 
     def __len__(self) -> int:
         return len(self._sums) - 1
