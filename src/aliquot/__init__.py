@@ -5,16 +5,20 @@
     job       aliquot.FunctionJob(function, source, join)                   job/, jobs/
       |         split, join, execute, to_desc, from_desc
     bundle    aliquot.Bundle.of(job)              its slices, in any state  job/bundle.py
+      |
+    run       aliquot.map, imap, map_batches, run, simulate                 running/
+      |         event -> coordinator -> commands                            coordinator/, sizing/
+    site      aliquot.sites.Local                 places with workers       sites/, workers/, measuring/
 
 Public names are loaded when they are first used, so that `import aliquot` costs nothing.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # for those who read types, without importing typing for those who run
+    from typing import Any
 
-if TYPE_CHECKING:
     from aliquot.errors import (
         AliquotError,
         DataError,
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from aliquot.jobs import FunctionJob
     from aliquot.running.calls import imap, map, map_batches, run
     from aliquot.running.outcome import Failure, Outcome, Report, UnitsFailedError
+    from aliquot.running.simulating import Simulation, simulate
     from aliquot.slices import Slice
     from aliquot.virtual_file import ByteRange, Format, VirtualFile, open, register_format, together
 
@@ -53,6 +58,7 @@ _MODULES = {
     "aliquot.jobs": ("FunctionJob",),
     "aliquot.running.calls": ("imap", "map", "map_batches", "run"),
     "aliquot.running.outcome": ("Failure", "Outcome", "Report", "UnitsFailedError"),
+    "aliquot.running.simulating": ("Simulation", "simulate"),
     "aliquot.slices": ("Slice",),
     "aliquot.virtual_file": ("ByteRange", "Format", "VirtualFile", "open", "register_format", "together"),
 }
@@ -80,6 +86,7 @@ __all__ = [  # the names are those of the tables above
     "Part",
     "Report",
     "Resources",
+    "Simulation",
     "SiteError",
     "Slice",
     "SourceChangedError",
@@ -92,12 +99,15 @@ __all__ = [  # the names are those of the tables above
     "open",
     "register_format",
     "run",
+    "simulate",
     "sites",
     "together",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     if name == "sites":
         return importlib.import_module("aliquot.sites")
     if name not in _HOMES:

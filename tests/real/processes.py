@@ -83,9 +83,9 @@ class Script:
         """Press Ctrl-C: the terminal signals all of the foreground group."""
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def finish(self) -> tuple[int, str, str]:
+    def finish(self, timeout_seconds: float = 60) -> tuple[int, str, str]:
         """Wait for its end: exit code, what it printed, and its errors."""
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=timeout_seconds)
         return self.process.returncode, out, err
 
     def processes(self) -> list[int]:

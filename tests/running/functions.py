@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -340,3 +341,103 @@ class Letters(aliquot.Job):
     @classmethod
     def from_desc(cls, desc: dict[str, Any]) -> Self:
         return cls(desc["text"], desc["start"])
+
+
+def tell_and_block(directory: str, number: int) -> int:
+    with open(os.path.join(directory, "started"), "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(os.path.join(directory, "started"), os.path.join(directory, "process"))
+    return block_at(number, os.path.join(directory, "go"), number)
+
+
+def block_or_fail(path: str, number: int) -> int:
+    if number == 0:
+        return block_at(0, path, number)
+    os._exit(3)
+
+
+def kill_itself_after(began: str, go: str, directory: str, number: int) -> int:
+    if number == 50:
+        with open(began, "w"):
+            pass
+        block_at(50, go, number)
+    return kill_itself_once(directory, 50, number)
+
+
+def kill_at(bad: int, number: int) -> int:
+    if number == bad:
+        os.kill(os.getpid(), 9)
+    return number
+
+
+def start_program_and_exit(path: str, number: int) -> int:
+    program = subprocess.Popen(["sleep", "3600"])
+    with open(path, "a") as file:
+        file.write(f"{program.pid}\n")
+    return exit_at(0, 3, number)
+
+
+def start_program(_: int) -> int:
+    with open(os.devnull, "w") as nowhere:
+        return subprocess.Popen(["sleep", "3600"], stdout=nowhere, stderr=nowhere).pid
+
+
+def scald_as_units(number: int) -> int:
+    try:
+        return scald(number)
+    except Exception:
+        raise SystemExit from None
+
+
+def chatter(lines: int, number: int) -> int:
+    """Long lines, in pieces, to both streams; from Python and from a program."""
+    for line in range(lines):
+        print(f"out {number} {line} ", end="")
+        sys.stdout.flush()
+        print("x" * 3000, f"end {number} {line}")
+    print(f"err {number}", file=sys.stderr)
+    return number
+
+
+def say(number: int) -> int:
+    print(f"line {number}")
+    return number
+
+
+def say_twice(number: int) -> int:
+    print(f"out {number}")
+    print(f"err {number}", file=sys.stderr)
+    return number
+
+
+def start_a_speaker(number: int) -> int:
+    subprocess.run(["sh", "-c", f"echo program {number}; echo trouble {number} >&2"], check=True)
+    return number
+
+
+def say_without_an_end(number: int) -> int:
+    sys.stdout.write(f"no end {number}")
+    return number
+
+
+def say_and_die(directory: str, number: int) -> int:
+    if number == 5 and is_first(directory):
+        print("last words")
+        print("last trouble", file=sys.stderr)
+        os.kill(os.getpid(), 9)
+    return number
+
+
+def close_its_output(number: int) -> int:
+    sys.stdout.close()
+    return number
+
+
+class EndsItsWorker:
+    """Ends the process that unpickles it, as a library does that crashes when it is imported."""
+
+    def __call__(self, number: int) -> int:
+        return number
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (os._exit, (3,))

@@ -6,12 +6,12 @@ play(scenario)       ->  Play: the coordinator and the simulated site against ea
 
 from __future__ import annotations
 
+import json
 import random
 from bisect import bisect_left
 from collections.abc import Callable
 from typing import Literal
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -37,7 +37,10 @@ from aliquot.coordinator import (
     Trim,
     WorkerLost,
 )
+from aliquot.coordinator.commands import COMMANDS
+from aliquot.coordinator.events import EVENTS
 from aliquot.coordinator.invariants import check_invariants
+from aliquot.coordinator.records import from_json, to_json
 from aliquot.sites.simulated import EqualCosts, GivenCosts, Simulated, SimulatedWorker, UnitCosts, Workload
 from aliquot.slices import Slice, find_cover_fault
 
@@ -46,10 +49,6 @@ JoiningOrder = Literal["in order", "as they come", "as a tree"]
 # A run that takes more events or more virtual time than this goes round in circles.
 _MOST_EVENTS = 20_000
 _MOST_SECONDS = 10_000.0
-
-_ENCODER = msgspec.json.Encoder()
-_EVENTS: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
-_COMMANDS: msgspec.json.Decoder[list[Command]] = msgspec.json.Decoder(list[Command])
 
 
 class Growth(Struct, frozen=True):
@@ -252,8 +251,11 @@ class Play:
             self._failed_steps.append(Slice(event.running_start, event.running_stop))
         now_seconds = self.site.now_seconds()
         # As in a real run, everything travels.
-        event = _EVENTS.decode(_ENCODER.encode(event))
-        commands = _COMMANDS.decode(_ENCODER.encode(self.coordinator.handle(event, now_seconds)))
+        event = from_json(EVENTS, json.loads(json.dumps(to_json(event))))
+        commands = [
+            from_json(COMMANDS, json.loads(json.dumps(to_json(command))))
+            for command in self.coordinator.handle(event, now_seconds)
+        ]
         line = Line(now_seconds, event, commands)
         self.story.append(line)
         if self._watch is not None:
@@ -269,7 +271,7 @@ class Play:
         done = Slice(event.start, event.stop)
         self._results[result] = [done]
         self._add_done(done)
-        return msgspec.structs.replace(event, result=result, result_bytes=self._chance.choice((0, 10, 300)))
+        return event._replace(result=result, result_bytes=self._chance.choice((0, 10, 300)))
 
     def _add_done(self, done: Slice) -> None:
         at = bisect_left(self._done, done)

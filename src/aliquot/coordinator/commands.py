@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import NamedTuple
 
+from aliquot.coordinator.records import record
 from aliquot.sizing import Observation
 
 
-class Assign(Struct, frozen=True, tag=True):
+@record
+class Assign(NamedTuple):
     """The worker owns the units ``start`` up to ``stop`` from now on, until some are trimmed.
 
     ``first_units`` is the size of its first step where nothing is known; ``seconds`` and ``peak_bytes`` are what is.
@@ -22,7 +24,8 @@ class Assign(Struct, frozen=True, tag=True):
     peak_bytes: tuple[Observation, ...] = ()
 
 
-class Trim(Struct, frozen=True, tag=True):
+@record
+class Trim(NamedTuple):
     """Take back this share of what the worker has not started; it answers with `Trimmed`, whatever is left."""
 
     worker: int
@@ -30,7 +33,8 @@ class Trim(Struct, frozen=True, tag=True):
     share: float
 
 
-class Advise(Struct, frozen=True, tag=True):
+@record
+class Advise(NamedTuple):
     """Tell a worker, amid its span, what others have learned about steps."""
 
     worker: int
@@ -39,26 +43,30 @@ class Advise(Struct, frozen=True, tag=True):
     peak_bytes: tuple[Observation, ...]
 
 
-class Append(Struct, frozen=True, tag=True):
+@record
+class Append(NamedTuple):
     """This result is the next one: all before it were appended already."""
 
     result: int
 
 
-class Merge(Struct, frozen=True, tag=True):
+@record
+class Merge(NamedTuple):
     """Join ``second`` into ``first``."""
 
     first: int
     second: int
 
 
-class Spill(Struct, frozen=True, tag=True):
+@record
+class Spill(NamedTuple):
     """This result has to wait for long, and too many wait: keep it on disk."""
 
     result: int
 
 
-class GiveUp(Struct, frozen=True, tag=True):
+@record
+class GiveUp(NamedTuple):
     """These units failed as often as they may."""
 
     start: int
@@ -67,10 +75,13 @@ class GiveUp(Struct, frozen=True, tag=True):
     attempts: int
 
 
-class Finish(Struct, frozen=True, tag=True):
+@record
+class Finish(NamedTuple):
     """All units are done; ``result`` holds them all where results were merged."""
 
     result: int | None
 
 
 Command = Assign | Trim | Advise | Append | Merge | Spill | GiveUp | Finish
+
+COMMANDS = {kind.__name__: kind for kind in (Assign, Trim, Advise, Append, Merge, Spill, GiveUp, Finish)}

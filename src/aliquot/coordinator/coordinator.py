@@ -3,6 +3,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 from aliquot.coordinator.commands import Advise, Assign, Command, GiveUp, Trim
@@ -17,7 +18,9 @@ from aliquot.coordinator.events import (
     WorkerLost,
 )
 from aliquot.coordinator.joining import Joining
-from aliquot.coordinator.stealing import share_to_take
+from aliquot.coordinator.rates import Noise, UnitSeconds
+from aliquot.coordinator.speeds import Speed, compare, first_speeds
+from aliquot.coordinator.stealing import Load, cut, level_seconds
 from aliquot.coordinator.transitions import State, next_states
 from aliquot.coordinator.waiting import Waiting, WaitingUnits
 from aliquot.sizing import LinearModel, Observation
@@ -35,6 +38,15 @@ _FIRST_ROUNDS = 32
 # While someone is idle, look again at silent workers after this long.
 _WAKE_SECONDS = 0.02
 _WAKE_SECONDS_A_WORKER = 5e-5
+# The level takes a look at all workers: it is found anew after an eighth as many events as there are workers.
+_EVENTS_A_LEVEL = 8
+# A rate or a speed is certain enough, to a seventh, when its relative variance is below this.
+_CERTAIN = 0.02
+# Silent for so many times its last report, a worker is stuck in a unit; reports come ever later, each by half.
+_STUCK = 3.0
+# What others learned counts like so many own steps.
+_HINT_STEPS = 2.0
+_OWNING = ("running", "trimming")
 
 
 class ImpossibleEventError(AssertionError):
@@ -48,13 +60,19 @@ class _Worker:
         "attempts",
         "done_to",
         "error",
-        "expected_unit_seconds",
         "finish_seconds",
+        "first_rate",
+        "first_start",
+        "has_given_nothing",
         "id",
+        "is_compared",
+        "is_speed_settled",
         "knows_sizes",
+        "model",
+        "model_unit_seconds",
         "partner",
-        "rate_seconds",
-        "rate_units",
+        "rate",
+        "ready_seconds",
         "report_seconds",
         "span",
         "speed",
@@ -73,11 +91,17 @@ class _Worker:
         self.attempts = 0  # failed attempts at this very span
         self.error: int | None = None  # of the last failed attempt
         self.partner: int | None = None  # trimming, finished: for whom; promised: by whom
-        self.speed: float | None = None  # against the average, on like units; None before its first report
-        self.expected_unit_seconds: float | None = None  # what a unit of this span takes a worker of speed 1
-        self.rate_units = 0.0  # units done lately in this span, in
-        self.rate_seconds = 0.0  # so many seconds of work
-        self.report_seconds = 0.0  # when it was last heard of
+        self.rate: UnitSeconds | None = None  # what a unit of this span takes it; None before its first report
+        self.model: _Worker | None = None  # whose tail this span was, if it is compared with that one
+        self.model_unit_seconds = 0.0  # what a unit took that one
+        self.is_compared = False  # whether their speeds were
+        self.speed = Speed()
+        self.is_speed_settled = False  # its first rate says no more about it
+        self.first_rate: UnitSeconds | None = None  # in its first span, before its speed is settled
+        self.first_start = 0  # where that span began
+        self.ready_seconds = 0.0  # when it was last heard of, or will begin
+        self.report_seconds = 0.0  # how long it worked for its last report
+        self.has_given_nothing = False  # when last asked, and was not heard of since
         self.finish_seconds = math.inf  # when it will have finished, by what is known
         self.version = 0  # of its entry among the victims: older entries are outdated
         self.knows_sizes = False
@@ -124,6 +148,11 @@ class Coordinator:
         self._joined_workers = 0
         self._startup_seconds = _STARTUP_SECONDS
         self._is_startup_known = False
+        self._noise = Noise()
+        self._level_seconds = 0.0  # when all can have finished: see stealing.py
+        self._events_since_level = 0
+        self._are_speeds_settled = False
+        self._trims = 0  # under way
         self._rate_units = 0.0  # of all workers lately
         self._rate_seconds = 0.0
         self._is_finished = False
@@ -161,6 +190,7 @@ class Coordinator:
     def handle(self, event: Event, now_seconds: float) -> list[Command]:
         """Take one event, and say what is to be done."""
         commands: list[Command] = []
+        self._events_since_level += 1
         match event:
             case Progressed():
                 self._progressed(event, now_seconds, commands)
@@ -202,7 +232,7 @@ class Coordinator:
             self._move(worker, "Progressed", worker.state)
             if not worker.knows_sizes and self.time.size_classes >= _KNOWN_SIZES:
                 worker.knows_sizes = True
-                commands.append(Advise(worker.id, worker.span, *self._advice()))
+                commands.append(Advise(worker.id, worker.span, *self._advice(worker)))
             if worker.state == "running":
                 self._expect(worker, now_seconds)
         elif worker.state == "trimming":
@@ -213,6 +243,7 @@ class Coordinator:
 
     def _trimmed(self, event: Trimmed, now_seconds: float, commands: list[Command]) -> None:
         worker = self._owner(event.worker, event.span, event)
+        self._trims -= 1
         thief = self._release_partner(worker)
         if worker.state == "finished":
             self._move(worker, "Trimmed", "idle")
@@ -233,6 +264,7 @@ class Coordinator:
         if tail.start == tail.stop:
             # All was started already: not to be asked again before it is heard of.
             worker.version += 1
+            worker.has_given_nothing = True
             return
         self.steals += 1
         self._expect(worker, now_seconds)
@@ -240,9 +272,7 @@ class Coordinator:
             self._waiting.add(tail)
         else:
             self._idle.pop()  # it was released just now
-            unit_seconds = self._unit_seconds(worker)
-            expected = unit_seconds * (worker.speed or 1.0) if unit_seconds is not None else None
-            self._assign(thief, tail, now_seconds, commands, expected_unit_seconds=expected)
+            self._assign(thief, tail, now_seconds, commands, tail_of=worker)
 
     def _step_failed(self, event: StepFailed, commands: list[Command]) -> None:
         worker = self._owner(event.worker, event.span, event)
@@ -261,15 +291,19 @@ class Coordinator:
             raise ImpossibleEventError(f"{event}: there is no such worker")
         if worker.state == "idle":
             self._idle.remove(worker.id)
-        if worker.state in ("running", "trimming"):
+        if worker.state in _OWNING:
             if event.is_suspect and event.running_start < event.running_stop:
+                if not worker.done_to <= event.running_start < event.running_stop <= worker.stop:
+                    raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
                 self._put_back(worker, event.running_start, event.running_stop, event.error, commands)
             else:
                 self._waiting.add(Waiting(worker.done_to, worker.stop, worker.attempts, error=worker.error))
         if worker.state in ("trimming", "finished"):
+            self._trims -= 1
             self._release_partner(worker)
         elif worker.state == "promised" and worker.partner is not None:
             self._workers[worker.partner].partner = None
+        worker.model = None  # others may still refer to this one
         self._move(worker, "WorkerLost", "gone")
 
     def _put_back(self, worker: _Worker, start: int, stop: int, error: int | None, commands: list[Command]) -> None:
@@ -286,7 +320,7 @@ class Coordinator:
         commands.append(given_up)
 
     def _grow(self, units: int, is_complete: bool) -> None:
-        if units < self.units or (self.is_complete and units != self.units):
+        if units < self.units or (self.is_complete and (units != self.units or not is_complete)):
             raise ImpossibleEventError(f"a source of {self.units} units has {units} now")
         self._waiting.add(Waiting(self.units, units))
         self.units = units
@@ -301,13 +335,13 @@ class Coordinator:
             worker = self._workers[self._idle[0]]
             if self._waiting:
                 taken = self._waiting.take(worker.id, self._fair_units(worker), only_worker=len(self._workers) == 1)
-                self._idle.popleft()
-                if taken is None:
+                if taken is not None:
+                    self._idle.popleft()
+                    self._assign(worker, taken, now_seconds, commands)
+                elif not self._promise_tail(worker, now_seconds, commands):
                     # What waits must not go to this worker again; others will be idle at some time.
-                    self._idle.append(worker.id)
+                    self._idle.rotate(-1)
                     passed_over += 1
-                    continue
-                self._assign(worker, taken, now_seconds, commands)
             elif not self._promise_tail(worker, now_seconds, commands):
                 return
 
@@ -318,7 +352,7 @@ class Coordinator:
         if not self._front_first:
             return fair
         if self._rate_units:
-            round_units = _ROUND_SECONDS * self._rate_units / self._rate_seconds * (worker.speed or 1.0)
+            round_units = _ROUND_SECONDS * self._rate_units / self._rate_seconds * worker.speed.value
         else:
             round_units = self.units / (_FIRST_ROUNDS * self._expected_workers)
         return max(1, min(fair, int(round_units)))
@@ -330,32 +364,49 @@ class Coordinator:
         now_seconds: float,
         commands: list[Command],
         *,
-        expected_unit_seconds: float | None = None,
+        tail_of: _Worker | None = None,
     ) -> None:
         first_size = _FIRST_SIZES[self._joined_workers % len(_FIRST_SIZES)] if not self.time.observations else 1
         self._move(worker, "assigned", "running")
         worker.span = self._next_span
         worker.done_to, worker.stop = taken.start, taken.stop
         worker.attempts, worker.error = taken.attempts, taken.error
-        worker.expected_unit_seconds = expected_unit_seconds
-        worker.rate_units = worker.rate_seconds = 0.0
+        worker.model, worker.is_compared = tail_of, False
+        if tail_of is not None and tail_of.rate is not None:
+            worker.model_unit_seconds = tail_of.rate.seconds
+        elif tail_of is not None:
+            worker.model, worker.model_unit_seconds = tail_of.model, tail_of.model_unit_seconds
+        if worker.model is None and not worker.is_speed_settled:
+            worker.first_start = taken.start
+        worker.rate = None
+        worker.ready_seconds = now_seconds + self._startup_seconds
+        worker.has_given_nothing = False
         worker.knows_sizes = self.time.size_classes >= _KNOWN_SIZES
         self._next_span += 1
         self._joined_workers += 1
         self.spans += 1
         self._expect(worker, now_seconds)
         first_units = self._first_units * first_size
-        commands.append(Assign(worker.id, worker.span, taken.start, taken.stop, first_units, *self._advice()))
+        commands.append(Assign(worker.id, worker.span, taken.start, taken.stop, first_units, *self._advice(worker)))
 
     def _promise_tail(self, worker: _Worker, now_seconds: float, commands: list[Command]) -> bool:
-        """Have the span with the most time left trimmed for an idle worker, if that helps."""
+        """Have the span that ends last trimmed for an idle worker, if that helps."""
         victim = self._find_victim()
         if victim is None:
             return False
-        seconds_left = victim.finish_seconds - now_seconds
-        relative_speed = min(max((worker.speed or 1.0) / (victim.speed or 1.0), 1 / 64), 64.0)
-        share = share_to_take(seconds_left, self._startup_seconds, relative_speed)
-        if share <= 0:
+        self._find_level(now_seconds)
+        piece = cut(
+            Load(victim.finish_seconds, victim.speed.value),
+            worker.speed.value,
+            ready_seconds=max(now_seconds, victim.ready_seconds),
+            now_seconds=now_seconds,
+            startup_seconds=self._startup_seconds,
+            level=self._level_seconds,
+        )
+        if piece is None:
+            return False
+        if self._trims and piece.taken_seconds < self._startup_seconds < self._level_seconds - now_seconds:
+            # Those with the most to give are being asked already, and will have more to give than this.
             return False
         self._idle.popleft()
         self._move(worker, "promised", "promised")
@@ -363,7 +414,8 @@ class Coordinator:
         self._move(victim, "asked", "trimming")
         victim.partner = worker.id
         victim.version += 1
-        commands.append(Trim(victim.id, victim.span, share))
+        commands.append(Trim(victim.id, victim.span, min(1.0, piece.share)))
+        self._trims += 1
         return True
 
     def _find_victim(self) -> _Worker | None:
@@ -380,27 +432,61 @@ class Coordinator:
 
     def _unit_seconds(self, worker: _Worker) -> float | None:
         """What a unit of its span takes this worker: by its own reports, else as was expected, else as for all."""
-        if worker.rate_units:
-            return worker.rate_seconds / worker.rate_units
-        if worker.expected_unit_seconds is not None:
-            return worker.expected_unit_seconds / (worker.speed or 1.0)
+        if worker.rate is not None:
+            return worker.rate.seconds
+        if worker.model is not None:
+            return worker.model_unit_seconds * worker.model.speed.value / worker.speed.value
         if self._rate_units:
-            return self._rate_seconds / self._rate_units / (worker.speed or 1.0)
+            return self._rate_seconds / self._rate_units / worker.speed.value
         return None
 
     def _expect(self, worker: _Worker, now_seconds: float) -> None:
         """Work out when a worker will finish, and offer it to thieves."""
         unit_seconds = self._unit_seconds(worker)
         left_units = worker.stop - worker.done_to
-        startup_seconds = 0.0 if worker.rate_units else self._startup_seconds
         # Before anything is known, the spans with the most units are taken to have the most time left.
         left_seconds = left_units * (1.0 if unit_seconds is None else unit_seconds)
-        worker.report_seconds = now_seconds
-        self._offer(worker, now_seconds + startup_seconds + left_seconds)
+        self._offer(worker, max(now_seconds, worker.ready_seconds + left_seconds))
+
+    def _find_level(self, now_seconds: float) -> None:
+        """Work out when all can have finished, unless little has happened since."""
+        if self._events_since_level * _EVENTS_A_LEVEL < len(self._workers):
+            return
+        self._events_since_level = 0
+        if not self._are_speeds_settled:
+            self._find_speeds()
+        self._level_seconds = level_seconds(
+            (
+                Load(
+                    max(now_seconds, worker.finish_seconds) if worker.state in _OWNING else now_seconds,
+                    worker.speed.value,
+                )
+                for worker in self._workers.values()
+            ),
+            self._startup_seconds,
+        )
+
+    def _find_speeds(self) -> None:
+        """Compare all workers by their first spans; what is certain enough stays."""
+        begun = [
+            (worker.first_start, worker.id, worker.first_rate) for worker in self._workers.values() if worker.first_rate
+        ]
+        if not begun:
+            return
+        begun.sort()
+        are_most = 2 * len(begun) > len(self._workers)
+        self._are_speeds_settled = are_most
+        for (_, number, rate), speed in zip(begun, first_speeds([rate.seconds for _, _, rate in begun]), strict=True):
+            worker = self._workers[number]
+            if not worker.is_speed_settled:
+                worker.speed = speed
+                worker.is_speed_settled = are_most and rate.doubt < _CERTAIN
+                self._are_speeds_settled &= worker.is_speed_settled
 
     def _offer(self, worker: _Worker, finish_seconds: float) -> None:
         worker.finish_seconds = finish_seconds
         worker.version += 1
+        worker.has_given_nothing = False
         if worker.stop - worker.done_to > 1:
             heapq.heappush(self._victims, (-finish_seconds, worker.version, worker.id))
         if len(self._victims) > 4 * len(self._workers) + 64:
@@ -412,12 +498,16 @@ class Coordinator:
         return worker is not None and worker.version == entry[1]
 
     def _expect_silent_workers_longer(self, now_seconds: float) -> None:
-        """A worker that should have finished and is silent will take as long again as it has been silent."""
+        """A worker that is silent for much longer than before is stuck: for as long again, and the rest is to come."""
         for worker in self._workers.values():
-            if worker.state == "running" and worker.stop - worker.done_to > 1:
-                silent_seconds = now_seconds - worker.report_seconds
-                if worker.finish_seconds < now_seconds + silent_seconds:
-                    self._offer(worker, now_seconds + silent_seconds)
+            if worker.state != "running" or worker.stop - worker.done_to <= 1 or worker.has_given_nothing:
+                continue
+            silent_seconds = now_seconds - worker.ready_seconds
+            finish_seconds = now_seconds + silent_seconds
+            if worker.rate is not None and silent_seconds > _STUCK * max(worker.report_seconds, _WAKE_SECONDS):
+                finish_seconds += (worker.stop - worker.done_to) * worker.rate.seconds
+            if worker.finish_seconds < finish_seconds:
+                self._offer(worker, finish_seconds)
 
     def _learn(self, worker: _Worker, event: Progressed, now_seconds: float) -> None:
         self.time.observe_all(event.seconds)
@@ -427,20 +517,32 @@ class Coordinator:
             self._startup_seconds += weight * (event.setup_seconds - self._startup_seconds)
             self._is_startup_known = True
         units, seconds = event.stop - event.start, max(event.busy_seconds, 1e-9)
-        # What was done lately counts most: costs differ along the data.
-        worker.rate_units = worker.rate_units / 2 + units
-        worker.rate_seconds = worker.rate_seconds / 2 + seconds
         fade = 1 - 1 / (4 * max(1, len(self._workers)))
         self._rate_units = self._rate_units * fade + units
         self._rate_seconds = self._rate_seconds * fade + seconds
-        # Compared on like units where its span was cut from another's; else against the average of all.
-        reference = worker.expected_unit_seconds or self._rate_seconds / self._rate_units
-        speed = reference * worker.rate_units / worker.rate_seconds
-        weight = 1.0 if worker.speed is None else 0.3
-        worker.speed = math.exp((1 - weight) * math.log(worker.speed or 1.0) + weight * math.log(speed))
+        worker.ready_seconds = now_seconds
+        worker.report_seconds = seconds
+        if worker.rate is None:
+            worker.rate = UnitSeconds(units, seconds, self._noise)
+        else:
+            worker.rate.follow(units, seconds, len(self._workers))
+        if worker.model is None:
+            if not worker.is_speed_settled:
+                worker.first_rate = worker.rate
+                self._are_speeds_settled = False
+        elif not worker.is_compared and (worker.rate.doubt < _CERTAIN or event.stop == worker.stop):
+            compare(worker.speed, worker.rate, worker.model.speed, worker.model_unit_seconds)
+            worker.is_compared = worker.is_speed_settled = worker.model.is_speed_settled = True
 
-    def _advice(self) -> tuple[tuple[Observation, ...], tuple[Observation, ...]]:
-        return tuple(self.time.summary()), tuple(self.memory.summary())
+    def _advice(self, worker: _Worker) -> tuple[tuple[Observation, ...], tuple[Observation, ...]]:
+        """What is known of steps, at the rate of this worker in its span; a few own steps will count more."""
+        seconds = self.time.summary()
+        unit_seconds = self._unit_seconds(worker)
+        if unit_seconds is not None:
+            # Taken over as it is, the cost of other units by other workers would look like an overhead.
+            overhead = self.time.overhead
+            seconds = [Observation(units, overhead + units * unit_seconds, steps) for units, _, steps in seconds]
+        return tuple(_as_a_hint(seconds)), tuple(_as_a_hint(self.memory.summary()))
 
     # States
 
@@ -475,3 +577,7 @@ class Coordinator:
         self._move(thief, "released", "idle")
         self._set_idle(thief)
         return thief
+
+
+def _as_a_hint(known: list[Observation]) -> Iterator[Observation]:
+    return (Observation(units, cost, min(steps, _HINT_STEPS)) for units, cost, steps in known)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import NamedTuple
+
+from aliquot.coordinator.records import record
 
 
-class WorkerJoined(Struct, frozen=True, tag=True):
+@record
+class WorkerJoined(NamedTuple):
     """A worker is there and has nothing to do."""
 
     worker: int
 
 
-class WorkerLost(Struct, frozen=True, tag=True):
+@record
+class WorkerLost(NamedTuple):
     """A worker is gone, with all that it had not sent up.
 
     ``running_start`` to ``running_stop`` is the step that it was in, where that is known. ``is_suspect`` says that the
@@ -26,7 +30,8 @@ class WorkerLost(Struct, frozen=True, tag=True):
     error: int | None = None
 
 
-class Progressed(Struct, frozen=True, tag=True):
+@record
+class Progressed(NamedTuple):
     """A worker has finished the units ``start`` up to ``stop`` of its span; their result is ``result``.
 
     ``seconds`` and ``peak_bytes`` are observations (units, cost, count) of its steps; ``setup_seconds`` is what it took
@@ -46,7 +51,8 @@ class Progressed(Struct, frozen=True, tag=True):
     peak_bytes: tuple[tuple[float, float, float], ...] = ()
 
 
-class Trimmed(Struct, frozen=True, tag=True):
+@record
+class Trimmed(NamedTuple):
     """The answer to `Trim`: the span ends at ``stop`` now, which is where it ended before if nothing could be given."""
 
     worker: int
@@ -54,7 +60,8 @@ class Trimmed(Struct, frozen=True, tag=True):
     stop: int
 
 
-class StepFailed(Struct, frozen=True, tag=True):
+@record
+class StepFailed(NamedTuple):
     """The step ``start`` up to ``stop`` raised; the worker is well, and has dropped the rest of its span."""
 
     worker: int
@@ -64,15 +71,21 @@ class StepFailed(Struct, frozen=True, tag=True):
     error: int
 
 
-class SourceGrew(Struct, frozen=True, tag=True):
+@record
+class SourceGrew(NamedTuple):
     """More units of the source are known; ``is_complete`` with the last of them."""
 
     units: int
     is_complete: bool
 
 
-class Ticked(Struct, frozen=True, tag=True):
+@record
+class Ticked(NamedTuple):
     """Some time has passed: see `Coordinator.wake_seconds`."""
 
 
 Event = WorkerJoined | WorkerLost | Progressed | Trimmed | StepFailed | SourceGrew | Ticked
+
+EVENTS = {
+    kind.__name__: kind for kind in (WorkerJoined, WorkerLost, Progressed, Trimmed, StepFailed, SourceGrew, Ticked)
+}

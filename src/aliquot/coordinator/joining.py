@@ -45,6 +45,9 @@ class AppendInOrder:
             if at != start:
                 self.waiting_bytes -= its_bytes
             commands.append(Append(next_result))
+        if len(self._farthest) > 2 * len(self._waiting) + 64:
+            self._farthest = [entry for entry in self._farthest if -entry[0] in self._waiting]
+            heapq.heapify(self._farthest)
         return commands
 
     def finish(self) -> list[Command]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import sys
@@ -19,12 +18,13 @@ class PeakMeter:
 
     def __init__(self) -> None:
         self._status = self._statm = self._clear_refs = -1
-        # Not Linux, or /proc is not there.
-        with contextlib.suppress(OSError):
+        try:
             self._status = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
             self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
             self._clear_refs = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
             os.pwrite(self._clear_refs, _RESET_PEAK, 0)
+        except OSError:
+            pass  # not Linux, or /proc is not there
         self.is_exact = self._clear_refs >= 0
 
     def reset(self) -> None:

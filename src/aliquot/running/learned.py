@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import threading
+import zlib
 from typing import Any
 
 from aliquot.cache import cache_directory
@@ -16,22 +15,26 @@ _VERSION = 1
 
 
 def fingerprint(*functions: Any) -> str:
-    """Tell functions apart, also those of the same name: by their name and their code."""
-    digest = hashlib.blake2b(digest_size=16)
+    """Tell functions apart, also those of the same name: by their names and their code."""
+    names, checksum = [], 0
     for function in functions:
         while hasattr(function, "func") and hasattr(function, "args"):  # functools.partial
-            digest.update(repr(len(function.args)).encode())
             function = function.func  # noqa: PLW2901  # what it wraps
-        name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', type(function).__qualname__)}"
-        digest.update(name.encode())
-        _digest_code(digest, getattr(function, "__code__", None))
-    return digest.hexdigest()
+        module = getattr(function, "__module__", None) or "builtins"
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        names.append("".join(character if character.isalnum() else "_" for character in f"{module}.{name}"[-60:]))
+        checksum = _checksum_code(
+            getattr(function, "__code__", None), zlib.crc32(f"{module}:{name}".encode(), checksum)
+        )
+    return f"{'-'.join(names)}-{checksum:08x}"
 
 
 def load(key: str) -> tuple[LinearModel, LinearModel]:
     """The models of time and memory that were kept, or new ones."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         with open(_path(key), encoding="utf-8") as file:
+            import json  # only where something was learned
+
             kept = json.load(file)
         if kept["version"] == _VERSION:
             return LinearModel.from_dict(kept["time"]), LinearModel.from_dict(kept["memory"])
@@ -40,6 +43,8 @@ def load(key: str) -> tuple[LinearModel, LinearModel]:
 
 def save(key: str, time: LinearModel, memory: LinearModel) -> None:
     """Keep them; a cache that cannot be written is done without."""
+    import json
+
     path = _path(key)
     temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
     with contextlib.suppress(OSError):
@@ -53,15 +58,15 @@ def _path(key: str) -> str:
     return os.path.join(cache_directory(), "learned", f"{key}.json")
 
 
-def _digest_code(digest: Any, code: Any) -> None:
+def _checksum_code(code: Any, checksum: int) -> int:
     if code is None:
-        return
-    digest.update(code.co_code)
+        return checksum
+    checksum = zlib.crc32(" ".join(code.co_names).encode(), zlib.crc32(code.co_code, checksum))
     for constant in code.co_consts:
         if hasattr(constant, "co_code"):
-            _digest_code(digest, constant)
+            checksum = _checksum_code(constant, checksum)
         else:
             # The order in a set differs from process to process.
             shown = sorted(map(repr, constant)) if isinstance(constant, frozenset) else repr(constant)
-            digest.update(str(shown).encode("utf-8", "replace"))
-    digest.update(" ".join(code.co_names).encode())
+            checksum = zlib.crc32(str(shown).encode("utf-8", "replace"), checksum)
+    return checksum

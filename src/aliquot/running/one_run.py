@@ -7,9 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot import workers
 from aliquot.coordinator import AppendAsTheyCome, AppendInOrder, Coordinator, Joining, MergeAsTree
@@ -22,7 +20,10 @@ from aliquot.running.results import Results, Sink, StreamSink
 from aliquot.running.tally import Tally
 from aliquot.sites.local import Workplace
 from aliquot.sites.work import Work
-from aliquot.workers.stepping import SentItems, Stepper, UnitError
+from aliquot.workers.stepping import SentItems, UnitError
+
+if TYPE_CHECKING:
+    from aliquot.workers.stepping import Stepper
 
 # Results that wait for earlier ones are kept in memory up to this.
 _MOST_WAITING_BYTES = 256 << 20
@@ -30,7 +31,7 @@ _MOST_WAITING_BYTES = 256 << 20
 _MOST_UNTAKEN_RESULTS = 64
 
 
-class Plan(Struct):
+class Plan(NamedTuple):
     """What to run, where, and what becomes of the results."""
 
     stepper: Stepper
@@ -120,8 +121,7 @@ class _Stream(Iterator[Any]):
         self._stopped = threading.Event()
         self._values: Iterator[Any] = iter(())
         self._is_over = False
-        plan.sink = StreamSink(self._emit)
-        plan.is_streamed = True
+        plan = plan._replace(sink=StreamSink(self._emit), is_streamed=True)
         self._thread = threading.Thread(target=self._run, args=(plan,), name="aliquot-run", daemon=True)
         self._thread.start()
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from aliquot.errors import UsageError
 from aliquot.sites.local import Local
@@ -10,7 +8,7 @@ from aliquot.sites.local import Local
 _TARGET_SECONDS = 1.0
 
 
-class Options(Struct, frozen=True):
+class Options(NamedTuple):
     """What every call takes: where to run, a first guess, how long a step may take, and what to show meanwhile."""
 
     site: Local

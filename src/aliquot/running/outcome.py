@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from aliquot.errors import AliquotError, JobError
 from aliquot.quantities import format_bytes, format_count, format_seconds
 
 
-class Failure(Struct, frozen=True):
+class Failure(NamedTuple):
     """Units that failed for good: which, why, and what is known of them."""
 
     start: int
@@ -45,7 +43,7 @@ class RemoteTraceback(AliquotError):  # noqa: N818  # not an error itself: it sh
         return "\n" + str(self.args[0])
 
 
-class Report(Struct, frozen=True):
+class Report(NamedTuple):
     """How a run went.
 
     ``useful_seconds`` is the time that workers were in steps, ``overhead_seconds`` what they did besides, and

@@ -11,10 +11,11 @@ from aliquot.errors import UsageError
 from aliquot.running.one_run import Plan
 from aliquot.running.options import Options
 from aliquot.running.results import JoinSink, ListSink
-from aliquot.workers.stepping import BatchStepper, EachStepper, Items, RangeItems, SentItems, SourceItems
+from aliquot.workers.stepping import BatchStepper, EachStepper, RangeItems, SentItems, SourceItems
 
 if TYPE_CHECKING:
     from aliquot.job import Job
+    from aliquot.workers.stepping import Items
 
 
 def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, is_ordered: bool = True) -> Plan:

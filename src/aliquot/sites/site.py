@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import Protocol
-
-from msgspec import Struct
+from typing import NamedTuple, Protocol
 
 from aliquot.coordinator import Advise, Assign, Event, Trim
 
 WorkerCommand = Assign | Trim | Advise
 
 
-class StepError(Struct):
+class StepError(NamedTuple):
     """Why a step failed: in a line, with the traceback of where it ran, and the exception where it could be sent."""
 
     summary: str

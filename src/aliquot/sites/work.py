@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct
+if TYPE_CHECKING:
+    from aliquot.workers.stepping import Stepper
 
-from aliquot.workers.stepping import Stepper
 
-
-class Work(Struct):
+class Work(NamedTuple):
     """What a site is to do: a stepper that is sent to each worker, and the units that are sent from here, if any."""
 
     stepper: Stepper

@@ -14,8 +14,10 @@ outlier is clipped before it moves a centre, and costs that drift are followed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # workers import this, and need not import typing for it
+    from collections.abc import Collection, Iterable, Sequence
+    from typing import Any
 
 # A centre follows the last so many observations of its class.
 _MEMORY_OBSERVATIONS = 32
@@ -24,12 +26,17 @@ _CLIP_DEVIATIONS = 4.0
 _QUANTILE = 0.95
 
 
-class Observation(NamedTuple):
-    """What so many ``steps`` of about ``units`` units cost each."""
+class Observation(tuple[float, float, float]):
+    """The units of a step, what it cost, and of how many such steps that is the average."""
 
-    units: float
-    cost: float
-    steps: float = 1.0
+    __slots__ = ()
+
+    def __new__(cls, units: float, cost: float, steps: float = 1.0) -> Observation:
+        """Make one."""
+        return tuple.__new__(cls, (units, cost, steps))
+
+    def __getnewargs__(self) -> tuple[float, float, float]:
+        return self[0], self[1], self[2]
 
 
 class _Centre:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from aliquot.sizing.linear_model import LinearModel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # What a step costs besides the call itself: claiming its units, clocks, adding up.
 _HARNESS_SECONDS = 3e-5

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import _socket
 import os
-import pickle
 import struct
-from typing import Any, NamedTuple
+from _pickle import dumps, loads
 
 from aliquot.workers.packing import Packed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Parent to worker.
 WORK, ASSIGN, ITEMS, ADVISE = "work", "assign", "items", "advise"
@@ -26,12 +29,15 @@ _ANCILLARY_BYTES = _socket.CMSG_SPACE(_DESCRIPTOR.size)
 _RECEIVE_BYTES = 256 << 10
 
 
-class Message(NamedTuple):
+class Message:
     """What was received."""
 
-    kind: str
-    numbers: tuple[Any, ...]
-    value: Packed | None
+    __slots__ = ("kind", "numbers", "value")
+
+    def __init__(self, kind: str, numbers: tuple[Any, ...], value: Packed | None) -> None:
+        self.kind = kind
+        self.numbers = numbers
+        self.value = value
 
 
 class Channel:
@@ -49,7 +55,7 @@ class Channel:
 
     def send(self, kind: str, numbers: tuple[Any, ...] = (), value: Packed | None = None) -> None:
         """Send all of it; closes the value's file, which is the receiver's from now on."""
-        head = pickle.dumps((kind, numbers, None if value is None else value.sizes), protocol=5)
+        head = dumps((kind, numbers, None if value is None else value.sizes), protocol=5)
         inline = b"" if value is None else value.inline
         content = b"".join((_SIZES.pack(len(head), len(inline)), head, inline))
         ancillary = []
@@ -111,7 +117,7 @@ class Channel:
         end = end_of_head + inline_size
         if len(received) < end:
             return None
-        kind, numbers, sizes = pickle.loads(memoryview(received)[_SIZES.size : end_of_head])
+        kind, numbers, sizes = loads(memoryview(received)[_SIZES.size : end_of_head])
         value = None
         if sizes is not None:
             inline = bytes(received[end_of_head:end])

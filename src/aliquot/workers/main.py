@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 import time
-from typing import Any
+from _pickle import dumps, loads
 
 from aliquot.measuring import PeakMeter
 from aliquot.sizing import ReportPacer, StepSizer
@@ -14,7 +13,13 @@ from aliquot.workers import channel as messages
 from aliquot.workers.cell import Cell
 from aliquot.workers.channel import Channel, Message
 from aliquot.workers.packing import Packed, pack
-from aliquot.workers.stepping import EachStepper, Items, SentItems, Stepper, UnitError, bounded_repr
+from aliquot.workers.stepping import EachStepper, SentItems, UnitError, bounded_repr
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aliquot.workers.stepping import Items, Stepper
 
 # Reading the peak and learning from it costs up to 90 microseconds: shorter steps than this are measured together.
 _SHORTEST_MEASURED_SECONDS = 0.05
@@ -278,7 +283,7 @@ class _SpanRun:
         summary = f"{type(failure.error).__name__}: {failure.error}"
         try:
             packed = pack(failure.error)
-            pickle.loads(pickle.dumps(failure.error))  # some exceptions pickle, but cannot be rebuilt
+            loads(dumps(failure.error))  # some exceptions pickle, but cannot be rebuilt
         except Exception:
             packed = pack(None)
         numbers = (self._span, failure.start, failure.stop, summary, trace, failure.shown)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import _socket
 import gc
-import importlib
 import os
-import pickle
 import signal
 import struct
 import sys
-from typing import Any
+from _pickle import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _SIZE = struct.Struct("<I")
 _DESCRIPTORS = struct.Struct("4i")
@@ -31,7 +33,7 @@ def main() -> None:
     sys.path[:] = path
     # Imported once, for all workers.
     for module in ("aliquot.workers.main", *preload):
-        importlib.import_module(module)
+        __import__(module)
 
     gc.collect()
     gc.freeze()
@@ -135,7 +137,7 @@ def _receive(requests: _socket.socket) -> tuple[Any, tuple[int, ...]]:
         if not piece:
             return None, ()
         content += piece
-    return pickle.loads(content), descriptors
+    return loads(content), descriptors
 
 
 if __name__ == "__main__":

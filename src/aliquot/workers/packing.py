@@ -2,16 +2,19 @@
 
     pickle (protocol 5)  ->  | pickle | array | array | ...     in one anonymous file, mapped by the receiver
 
-A pickle that is small goes through the socket itself.
+A pickle that is small goes through the socket itself. `_pickle` is `pickle` without what that imports besides.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import pickle
-from collections.abc import Callable
-from typing import Any
+from _pickle import PickleBuffer, dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 # Through a socket, a byte is copied in and out again; up to here that is cheaper than a file of its own.
 MOST_INLINE_BYTES = 128 << 10
@@ -38,9 +41,9 @@ class Packed:
     def load(self) -> Any:
         """Unpickle; arrays stay where they are, and keep the file mapped as long as they live."""
         if self.descriptor is None:
-            return pickle.loads(self.inline)
+            return loads(self.inline)
         pickled, *buffers = self._parts(_map(self.descriptor, _layout(self.sizes)[-1]))
-        return pickle.loads(pickled, buffers=buffers)
+        return loads(pickled, buffers=buffers)
 
     def content(self) -> memoryview:
         """All bytes, as they are laid out."""
@@ -80,7 +83,7 @@ def pack(value: Any) -> Packed:
     What belongs to the user's script or notebook is pickled by value, as no other process can import it.
     """
     try:
-        pickled, buffers = _dump(value, pickle.dumps)
+        pickled, buffers = _dump(value, dumps)
     except Exception:
         pickled, buffers = _dump(value, _by_value())
     else:
@@ -92,10 +95,10 @@ def pack(value: Any) -> Packed:
     return Packed(b"", sizes, _write_file([memoryview(pickled), *buffers], sizes))
 
 
-def _dump(value: Any, dumps: Callable[..., bytes]) -> tuple[bytes, list[memoryview]]:
+def _dump(value: Any, dump: Callable[..., bytes]) -> tuple[bytes, list[memoryview]]:
     buffers: list[memoryview] = []
 
-    def keep_inline(buffer: pickle.PickleBuffer) -> bool:
+    def keep_inline(buffer: PickleBuffer) -> bool:
         try:
             raw = buffer.raw()
         except BufferError:
@@ -105,14 +108,14 @@ def _dump(value: Any, dumps: Callable[..., bytes]) -> tuple[bytes, list[memoryvi
         buffers.append(raw)
         return False
 
-    return dumps(value, protocol=5, buffer_callback=keep_inline), buffers
+    return dump(value, protocol=5, buffer_callback=keep_inline), buffers
 
 
 def _by_value() -> Callable[..., bytes]:
     import cloudpickle
 
-    dumps: Callable[..., bytes] = cloudpickle.dumps
-    return dumps
+    dump: Callable[..., bytes] = cloudpickle.dumps
+    return dump
 
 
 def _write_file(parts: list[memoryview], sizes: tuple[int, ...]) -> int:

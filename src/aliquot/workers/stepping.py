@@ -6,13 +6,33 @@ hands over what was kept since the last time, as one value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
-
-from aliquot.workers.packing import Packed
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol
+
     from aliquot.job import Job
+    from aliquot.workers.packing import Packed
+
+    class Items(Protocol):
+        """Where a stepper gets its units from."""
+
+        def get(self, start: int, stop: int) -> Sequence[Any]:
+            """Some units, as the function wants them."""
+
+    class Stepper(Protocol):
+        """The work of a run, in a worker."""
+
+        @property
+        def items(self) -> Items | None:
+            """Where its units come from, unless it knows by itself."""
+
+        def run(self, start: int, stop: int) -> None:
+            """Work on some units; raises `UnitError`, with what came before the failed one kept."""
+
+        def take(self) -> Any:
+            """What came of all units since it was last taken."""
+
 
 _LONGEST_REPR = 200
 
@@ -26,27 +46,6 @@ class UnitError(Exception):
         self.start = start
         self.stop = stop
         self.shown = shown
-
-
-class Items(Protocol):
-    """Where a stepper gets its units from."""
-
-    def get(self, start: int, stop: int) -> Sequence[Any]:
-        """Some units, as the function wants them."""
-
-
-class Stepper(Protocol):
-    """The work of a run, in a worker."""
-
-    @property
-    def items(self) -> Items | None:
-        """Where its units come from, unless it knows by itself."""
-
-    def run(self, start: int, stop: int) -> None:
-        """Work on some units; raises `UnitError`, with what came before the failed one kept."""
-
-    def take(self) -> Any:
-        """What came of all units since it was last taken."""
 
 
 class RangeItems:
@@ -115,7 +114,7 @@ class SentItems:
         return found
 
 
-class _Unreadable(Sequence[Any]):
+class _Unreadable:
     """Stands for units that could not be unpickled: raises when they are used, where errors are reported."""
 
     def __init__(self, error: BaseException) -> None:

@@ -17,7 +17,8 @@ class WorkerProcess:
     def __init__(self, number: int, nursery: Nursery, output: Output, threads: int) -> None:
         self.number = number
         self.process: int | None = None  # known when it has said that it is ready
-        self.span = -1
+        self.has_reported = False
+        self.reported_to = 0  # in its present span
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
         out, their_out = os.pipe()
         err, their_err = os.pipe()

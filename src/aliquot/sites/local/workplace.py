@@ -88,7 +88,7 @@ class Workplace:
             return
         match command:
             case Assign():
-                worker.span = command.span
+                worker.reported_to = command.start
                 worker.cell.begin(command.span, command.start, command.stop)
                 advice = (command.seconds, command.peak_bytes)
                 self._send(
@@ -175,7 +175,9 @@ class Workplace:
             self._unwatch(reader.descriptor)
             reader.read()
         start, stop = worker.cell.running()
-        if worker.process is None:
+        if stop <= worker.reported_to:
+            start = stop = 0  # it was not in a step
+        if worker.process is None or (start == stop and not worker.has_reported):
             self._false_starts += 1
         del self._workers[worker.number]
         worker.close()
@@ -226,6 +228,8 @@ class Workplace:
         assert message.value is not None
         self.cpu_seconds += cpu_seconds
         self._false_starts = 0
+        worker.has_reported = True
+        worker.reported_to = stop
         self._events.append(
             Progressed(
                 worker.number,

@@ -174,12 +174,27 @@ class WorkerInSimulation:
         self.failing_step = None
         run.stop = min(start + step, self._stop)
         if self._sizer.time.size_classes >= 3:
-            steps = 1
-            while run.stop < self._stop and not self._pacer.is_due(run.end_seconds(run.stop)):
-                steps *= 2
-                run.stop = min(start + steps * step, self._stop)
+            run.stop = min(start + self._steps_to_report(run) * step, self._stop)
         self._stop_at_failure(run)
         return run.end_seconds(run.stop)
+
+    def _steps_to_report(self, run: Run) -> int:
+        """The first step after which a report is due, or the last of the span."""
+        too_few, enough = 0, 1
+        most = -(-(self._stop - run.start) // run.step_units)
+        while enough < most and not self._is_due_after(run, enough):
+            too_few, enough = enough, enough * 2
+        enough = min(enough, most)
+        while enough - too_few > 1:
+            middle = (too_few + enough) // 2
+            if self._is_due_after(run, middle):
+                enough = middle
+            else:
+                too_few = middle
+        return enough
+
+    def _is_due_after(self, run: Run, steps: int) -> bool:
+        return self._pacer.is_due(run.end_seconds(min(run.start + steps * run.step_units, self._stop)))
 
     def _stop_at_failure(self, run: Run) -> None:
         bad = self._workload.failing | (self._workload.flaky - self._already_flaked)

@@ -1,0 +1,249 @@
+"""Nothing outlives a run, whatever ends it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+import aliquot
+from aliquot.workers.nursery import Nursery, the_nursery
+from tests.real.processes import Script, children_of, is_running, wait_until, wait_until_gone
+from tests.running.functions import (
+    block_at,
+    block_or_fail,
+    fail_on_any,
+    kill_at,
+    kill_itself_after,
+    process_of,
+    scald_as_units,
+    start_program,
+    start_program_and_exit,
+)
+from tests.workers.forked import ForkedWorker
+
+TWO = aliquot.sites.Local(cores=2)
+
+# Two workers, each with a program of its own that would run for an hour; "ready" when all are there.
+_LONG = """
+import pathlib, subprocess
+here = pathlib.Path(__file__).parent
+def long(number):
+    subprocess.Popen(["sleep", "3600"])
+    (here / f"began{number}").touch()
+    subprocess.run(["sleep", "3600"])
+def tell():
+    import threading
+    while len(list(here.glob("began*"))) < 2: time.sleep(0.01)
+    print("ready", flush=True)
+import threading
+threading.Thread(target=tell, daemon=True).start()
+"""
+_RUN_LONG = "aliquot.map(long, range(2), target_seconds=0, on=aliquot.sites.Local(cores=2))\n"
+
+_WITH_TESTS = f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[2])!r})\nimport aliquot\n"
+
+
+def test_no_worker_is_left_after_a_run() -> None:
+    """Its processes are gone; the one that forks them waits for the next run."""
+    wait_until_gone(*set(aliquot.map(process_of, range(50), target_seconds=0, on=TWO)))
+
+
+def test_no_worker_is_left_after_an_error() -> None:
+    """Also none that was amid a step."""
+    nursery = the_nursery()
+    with pytest.raises(KeyError):
+        aliquot.map(fail_on_any, range(10), on=TWO)
+    wait_until(lambda: children_of(nursery._process) == [], "no worker is left")
+
+
+def test_no_worker_is_left_after_an_error_amid_long_steps(tmp_path: Path) -> None:
+    """The others do not finish what nobody wants."""
+    nursery = the_nursery()
+    function = functools.partial(block_or_fail, str(tmp_path / "never"))
+    with pytest.raises(aliquot.AliquotError):
+        aliquot.map(function, range(6), target_seconds=0, on=aliquot.sites.Local(cores=3))
+    wait_until(lambda: children_of(nursery._process) == [], "no worker is left")
+
+
+def test_a_parent_that_is_killed_takes_all_with_it(tmp_path: Path) -> None:
+    """Kill -9, amid steps: no worker, no nursery, and none of the programs that workers started."""
+    with Script(tmp_path, _LONG + _RUN_LONG) as script:
+        assert script.line() == "ready"
+        wait_until(lambda: len(script.processes()) >= 8, "parent, nursery, two workers and four programs are there")
+        script.process.kill()
+        script.process.wait()
+        script.wait_until_nothing_is_left()
+
+
+def test_a_parent_that_is_killed_while_a_stream_waits_takes_all_with_it(tmp_path: Path) -> None:
+    """Workers that wait for a slow consumer are ended, too."""
+    source = (
+        "values = aliquot.imap(str, range(10**6), target_seconds=0, on=aliquot.sites.Local(cores=2))\n"
+        "print(next(values), flush=True)\n"
+        "sys.stdout.close()\n"
+        "while True: time.sleep(100)\n"
+    )
+    with Script(tmp_path, source) as script:
+        assert script.line() == "0"
+        script.process.kill()
+        script.process.wait()
+        script.wait_until_nothing_is_left()
+
+
+def test_ctrl_c_raises_in_the_parent_alone(tmp_path: Path) -> None:
+    """KeyboardInterrupt, one traceback that is the parent's own, and nothing left."""
+    with Script(tmp_path, _LONG + _RUN_LONG) as script:
+        assert script.line() == "ready"
+        script.interrupt()
+        code, out, err = script.finish()
+        assert code == -signal.SIGINT
+        assert out == ""
+        assert err.count("Traceback (most recent call last)") == 1
+        assert err.rstrip().endswith("KeyboardInterrupt")
+        script.wait_until_nothing_is_left()
+
+
+def test_after_ctrl_c_the_program_can_go_on(tmp_path: Path) -> None:
+    """The exception can be caught; by then no worker is left, and the next run works."""
+    source = _LONG + (
+        f"try: {_RUN_LONG}"
+        "except KeyboardInterrupt: print('interrupted', flush=True)\n"
+        "print(aliquot.map(str, range(3)))\n"
+    )
+    with Script(tmp_path, source) as script:
+        assert script.line() == "ready"
+        script.interrupt()
+        assert script.finish() == (0, "interrupted\n['0', '1', '2']\n", "")
+        script.wait_until_nothing_is_left()
+
+
+def test_ctrl_c_ends_a_loop_over_a_stream(tmp_path: Path) -> None:
+    """Where the loop waits for a value that takes long."""
+    source = _LONG + (
+        "for value in aliquot.imap(long, range(2), target_seconds=0, on=aliquot.sites.Local(cores=2)): pass\n"
+    )
+    with Script(tmp_path, source) as script:
+        assert script.line() == "ready"
+        script.interrupt()
+        code, _, err = script.finish()
+        assert code == -signal.SIGINT
+        assert err.count("Traceback (most recent call last)") == 1
+        script.wait_until_nothing_is_left()
+
+
+def test_a_nursery_that_is_killed_amid_a_run_costs_nothing(tmp_path: Path) -> None:
+    """Its workers go on, and the run completes."""
+    began, go = tmp_path / "began", tmp_path / "go"
+    source = (
+        f"from tests.running.functions import wait_for\n"
+        f"def work(number):\n"
+        f"    if number == 0:\n"
+        f"        open({str(began)!r}, 'w').close()\n"
+        f"        wait_for({str(go)!r})\n"
+        f"    return number\n"
+        f"print(aliquot.map(work, range(200), target_seconds=0, on=aliquot.sites.Local(cores=2)) == list(range(200)))\n"
+        f"print(aliquot.map(str, range(3)))\n"
+    )
+    with Script(tmp_path, source, prefix=_WITH_TESTS) as script:
+        wait_until(began.exists, "the run is under way")
+        (nursery,) = children_of(script.process.pid)
+        os.kill(nursery, signal.SIGKILL)
+        wait_until(lambda: not is_running(nursery), "the nursery is gone")
+        go.touch()
+        assert script.finish() == (0, "True\n['0', '1', '2']\n", "")
+        script.wait_until_nothing_is_left()
+
+
+def test_workers_that_die_are_replaced_after_the_nursery_died(tmp_path: Path) -> None:
+    """By those of a new one."""
+    began, go = tmp_path / "began", tmp_path / "go"
+    function = functools.partial(kill_itself_after, str(began), str(go), str(tmp_path))
+    values = aliquot.imap(function, range(100), target_seconds=0, on=TWO)
+    wait_until(began.exists, "the run is under way")
+    nursery = the_nursery()._process
+    os.kill(nursery, signal.SIGKILL)
+    wait_until(lambda: not is_running(nursery), "the nursery is gone")
+    go.touch()
+    assert list(values) == list(range(100))
+
+
+def test_a_run_goes_on_with_every_worker_killed_from_outside(tmp_path: Path) -> None:
+    """Once each: all values arrive, each once."""
+    go = tmp_path / "go"
+    nursery = the_nursery()
+    values = aliquot.imap(functools.partial(block_at, 99, str(go)), range(100), target_seconds=0, on=TWO)
+    assert next(values) == 0
+    for process in children_of(nursery._process):
+        os.kill(process, signal.SIGKILL)
+    go.touch()
+    assert list(values) == list(range(1, 100))
+
+
+def test_a_function_that_ends_every_worker_is_told_with_its_signal() -> None:
+    """And with what is often the reason."""
+    with pytest.raises(aliquot.UnitsFailedError, match=r"unit 3: .*killed by SIGKILL \(often: the machine ran out of"):
+        aliquot.map(functools.partial(kill_at, 3), range(5), target_seconds=0, on=TWO)
+
+
+def test_programs_that_a_worker_started_end_with_it(tmp_path: Path) -> None:
+    """A worker that dies leaves none of them behind."""
+    pids = tmp_path / "pids"
+    with pytest.raises(aliquot.UnitsFailedError):
+        aliquot.map(functools.partial(start_program_and_exit, str(pids)), range(1), on=TWO)
+    wait_until_gone(*map(int, pids.read_text().split()))
+
+
+def test_programs_that_a_worker_left_running_end_with_the_run(tmp_path: Path) -> None:
+    """Also when all went well."""
+    wait_until_gone(*aliquot.map(start_program, range(3), on=TWO))
+
+
+def test_workers_that_all_end_before_they_begin_are_an_error(tmp_path: Path) -> None:
+    """A function whose module crashes when it is imported ends the run, with the exit code, and not never."""
+    source = "from tests.running.functions import EndsItsWorker\naliquot.map(EndsItsWorker(), range(5))\n"
+    with Script(tmp_path, source, prefix=_WITH_TESTS) as script:
+        code, _, err = script.finish(timeout_seconds=10)
+        assert code == 1
+        assert "exit code 3" in err
+
+
+def test_a_nursery_goes_on_however_many_workers_there_were() -> None:
+    """Nobody asks how a worker ended that did its work: what the nursery tells must not block it."""
+    nursery = Nursery()
+    try:
+        for _ in range(400):
+            worker = ForkedWorker(nursery)
+            wait_until(lambda: bool(worker.channel.receive_ready()), "the next worker is ready", seconds=10)  # noqa: B023
+            worker.close()
+    finally:
+        os.kill(nursery._process, signal.SIGKILL)
+        nursery.close()
+
+
+def test_many_runs_leave_no_files_open() -> None:
+    """Nor does one that fails."""
+    aliquot.map(str, range(4), on=TWO)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(25):
+        aliquot.map(str, range(4), on=TWO)
+        with pytest.raises(aliquot.AliquotError):
+            aliquot.map(scald_as_units, [13], on=TWO)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_large_values_do_not_use_up_the_files_that_a_process_may_have_open(tmp_path: Path) -> None:
+    """Many arrays can be kept, and many may have to wait for the first one."""
+    source = (
+        "import resource\n"
+        "import numpy as np\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+        "def make(number): return np.full(5000, number)\n"
+        "arrays = aliquot.map(make, range(200), target_seconds=0, on=aliquot.sites.Local(cores=2))\n"
+        "print(len(arrays), all((array == number).all() for number, array in enumerate(arrays)))\n"
+    )
+    with Script(tmp_path, source) as script:
+        assert script.finish() == (0, "200 True\n", "")

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pytest
+
+from aliquot.coordinator import AppendInOrder, Coordinator, Progressed, WorkerJoined
+from aliquot.running.progress import Lines, Silent, describe, make_progress
+from aliquot.running.tally import Tally
+
+
+class Halfway:
+    """A run of 1,000 units on two workers, told how far it is."""
+
+    def __init__(self) -> None:
+        self.coordinator = Coordinator(AppendInOrder(10**9), units=1000, expected_workers=2)
+        self.tally = Tally()
+        self._span = 0
+        for worker in range(2):
+            self._tell(WorkerJoined(worker))
+
+    def advance(self, start: int, stop: int, steps: int, peak_bytes: float = 5e6) -> None:
+        self._tell(
+            Progressed(
+                0,
+                0,
+                start,
+                stop,
+                1,
+                steps=steps,
+                busy_seconds=1.0,
+                peak_bytes=((float(stop - start), peak_bytes, 1.0),),
+            )
+        )
+
+    def _tell(self, event: WorkerJoined | Progressed) -> None:
+        commands = self.coordinator.handle(event, 0.0)
+        self.tally.note(event, commands, 0.0)
+
+
+def test_the_facts_are_units_rate_step_workers_memory_and_time_left() -> None:
+    """In the words and units of a person."""
+    run = Halfway()
+    run.advance(0, 200, steps=50)
+    assert describe(run.coordinator, run.tally, 10.0) == [
+        "200 of 1,000 units (20%)",
+        "20/s",
+        "4 a step",
+        "2 workers",
+        "5.0 MB each",
+        "40.0 s left",
+    ]
+
+
+def test_before_anything_is_done_no_rate_is_made_up() -> None:
+    """Nor any time left."""
+    run = Halfway()
+    assert describe(run.coordinator, run.tally, 3.0) == ["0 of 1,000 units (0%)", "2 workers"]
+    assert describe(run.coordinator, run.tally, 0.0) == ["0 of 1,000 units (0%)", "2 workers"]
+
+
+def test_a_slow_rate_is_told_too() -> None:
+    """Less than one a second is not zero a second."""
+    run = Halfway()
+    run.advance(0, 2, steps=2)
+    assert "0.02/s" in describe(run.coordinator, run.tally, 100.0)
+
+
+def test_a_short_run_prints_no_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing in the first ten seconds."""
+    run, lines = Halfway(), Lines("work")
+    for seconds in range(10):
+        lines.update(run.coordinator, run.tally, 100.0 + seconds)
+    lines.close()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_long_run_prints_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    """After ten seconds, and then every half minute, on stderr."""
+    run, lines = Halfway(), Lines("work")
+    run.advance(0, 200, steps=50)
+    for seconds in range(101):
+        lines.update(run.coordinator, run.tally, 1000.0 + seconds)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split(",")[0] for line in err.splitlines()] == ["work: 200 of 1"] * 4
+    assert "20/s" in err.splitlines()[0]
+
+
+def test_silence_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    """But what workers print is shown."""
+    run, silent = Halfway(), Silent()
+    for seconds in range(0, 1000, 10):
+        silent.update(run.coordinator, run.tally, float(seconds))
+    assert capsys.readouterr() == ("", "")
+    silent.write("stdout", "from a worker\n")
+    silent.write("stderr", "in trouble\n")
+    silent.close()
+    assert capsys.readouterr() == ("from a worker\n", "in trouble\n")
+
+
+@pytest.mark.parametrize(("wanted", "kind"), [(False, Silent), (None, Lines), (True, Lines)])
+def test_without_a_terminal_there_are_lines_unless_nothing_is_wanted(wanted: bool | None, kind: type) -> None:
+    """A display that is rewritten in place would fill a log."""
+    assert type(make_progress(wanted, "work")) is kind
+
+
+def test_without_any_stderr_there_are_lines_that_go_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program without a console has none."""
+    monkeypatch.setattr("sys.stderr", None)
+    run, lines = Halfway(), make_progress(None, "work")
+    for seconds in (0.0, 50.0):
+        lines.update(run.coordinator, run.tally, seconds)
+    lines.write("stderr", "lost\n")
+    lines.close()
