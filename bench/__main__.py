@@ -14,6 +14,7 @@ from bench import (
     random_access,
     rate,
     reading,
+    simulated,
     slowed,
     splitting,
 )
@@ -44,6 +45,7 @@ _WITHOUT_READS: dict[str, _PartWithoutReads] = {
     "rate": rate.run,
     "slowed": slowed.run,
     "copies": copies.run,
+    "simulated": simulated.run,
 }
 _PARTS = (*_ON_READS, *_WITHOUT_READS)
 

@@ -15,9 +15,9 @@ from aliquot.coordinator import (
     WorkerJoined,
     WorkerLost,
 )
-from aliquot.coordinator.coordinator import _Worker
 from aliquot.coordinator.invariants import check_invariants
 from aliquot.coordinator.transitions import STATES, TRANSITIONS, State, Transition, next_states, states_page
+from aliquot.coordinator.worker import Worker
 from aliquot.slices import Slice
 
 DECISIONS = {"assigned", "promised", "released", "asked"}
@@ -59,7 +59,7 @@ def test_every_transition_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = {(row.state, row.event, state) for row in TRANSITIONS for state in row.next_states}
     move = Coordinator._move
 
-    def note(coordinator: Coordinator, worker: _Worker, event: str, state: State) -> None:
+    def note(coordinator: Coordinator, worker: Worker, event: str, state: State) -> None:
         missing.discard((worker.state, event, state))
         move(coordinator, worker, event, state)
 

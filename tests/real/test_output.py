@@ -17,7 +17,6 @@ import aliquot
 from tests.real.processes import Script
 from tests.running.functions import (
     chatter,
-    close_its_output,
     say,
     say_and_die,
     say_twice,
@@ -74,9 +73,11 @@ def test_the_last_words_of_a_worker_that_was_killed_arrive(tmp_path: Path, capsy
     assert capsys.readouterr() == ("last words\n", "last trouble\n")
 
 
-def test_a_function_that_closes_its_output_is_not_stopped_by_that() -> None:
+def test_a_function_that_closes_its_output_is_not_stopped_by_that(tmp_path: Path) -> None:
     """It has its value, and can print no more."""
-    assert aliquot.map(close_its_output, range(4), on=TWO) == [0, 1, 2, 3]
+    source = "def close(number): sys.stdout.close(); return number\nprint(aliquot.map(close, range(4)))\n"
+    with Script(tmp_path, source) as script:
+        assert script.finish(timeout_seconds=10) == (0, "[0, 1, 2, 3]\n", "")
 
 
 def test_letters_that_the_parents_stream_does_not_have_lose_no_lines(tmp_path: Path) -> None:

@@ -211,6 +211,21 @@ def test_workers_that_all_end_before_they_begin_are_an_error(tmp_path: Path) -> 
         assert "exit code 3" in err
 
 
+def test_a_worker_that_dies_while_it_sends_its_values_is_an_error(tmp_path: Path) -> None:
+    """As when memory runs out while a large value is pickled: tried again, but not for ever."""
+    source = (
+        "class Deadly:\n"
+        "    def __reduce__(self): os._exit(3)\n"
+        "def make(number): return Deadly()\n"
+        "aliquot.map(make, range(1))\n"
+    )
+    with Script(tmp_path, source) as script:
+        code, _, err = script.finish(timeout_seconds=10)
+        assert code == 1
+        assert "unit 0" in err
+        assert "exit code 3" in err
+
+
 def test_a_nursery_goes_on_however_many_workers_there_were() -> None:
     """Nobody asks how a worker ended that did its work: what the nursery tells must not block it."""
     nursery = Nursery()

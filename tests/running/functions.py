@@ -428,11 +428,6 @@ def say_and_die(directory: str, number: int) -> int:
     return number
 
 
-def close_its_output(number: int) -> int:
-    sys.stdout.close()
-    return number
-
-
 class EndsItsWorker:
     """Ends the process that unpickles it, as a library does that crashes when it is imported."""
 

@@ -14,6 +14,7 @@ from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(max_size=200),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+    max_leaves=8,
 )
 
 

@@ -3,6 +3,7 @@
 event  ->  Coordinator.handle(event, now_seconds)  ->  commands
            transitions.py   the states of a worker, as a table
            waiting.py       units that nobody owns
+           outlook.py       who will finish when, by what was reported
            rates.py         how long a unit takes a worker, by noisy reports
            speeds.py        which workers are fast, told apart from which units are dear
            stealing.py      how much of a running span to move

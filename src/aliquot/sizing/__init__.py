@@ -3,8 +3,9 @@
 Nothing here reads a clock or touches the machine; workers, the coordinator and the simulation use the same code.
 """
 
+from aliquot.sizing.item_sizer import ItemSizer
 from aliquot.sizing.linear_model import LinearModel, Observation
 from aliquot.sizing.reporting import ReportPacer
 from aliquot.sizing.step_sizer import StepSizer
 
-__all__ = ["LinearModel", "Observation", "ReportPacer", "StepSizer"]
+__all__ = ["ItemSizer", "LinearModel", "Observation", "ReportPacer", "StepSizer"]

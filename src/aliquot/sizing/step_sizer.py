@@ -55,6 +55,14 @@ class StepSizer:
         if self.time.observations >= self._refit_at:
             self._preferred = None
 
+    # A step is one call, which cannot be left.
+    patience_seconds = None
+
+    @property
+    def unit_seconds(self) -> float | None:
+        """What a single unit takes, alone; None if nothing is known."""
+        return self.time.predict(1) if self.time.observations else None
+
     @property
     def is_trying(self) -> bool:
         """Whether it still tries sizes, and so should hear of each step at once."""

@@ -59,6 +59,12 @@ class Cell:
             fcntl.lockf(descriptor, fcntl.LOCK_UN)
         return start, stop
 
+    def unclaim(self, span: int, unit: int) -> None:
+        """The worker: give back the end of its step, from a unit that it did not begin."""
+        with _Locked(self.descriptor):
+            if self._numbers[_SPAN] == span:
+                self._numbers[_NEXT] = unit
+
     def stop(self) -> int:
         """Where the span ends at the moment."""
         return self._numbers[_STOP]

@@ -8,7 +8,7 @@ import time
 from _pickle import dumps, loads
 
 from aliquot.measuring import PeakMeter
-from aliquot.sizing import ReportPacer, StepSizer
+from aliquot.sizing import ItemSizer, ReportPacer, StepSizer
 from aliquot.workers import channel as messages
 from aliquot.workers.cell import Cell
 from aliquot.workers.channel import Channel, Message
@@ -40,7 +40,7 @@ class Worker:
         self._cell = cell
         self._meter = PeakMeter()
         self._stepper: Stepper | None = None
-        self._sizer = StepSizer()
+        self._sizer: ItemSizer | StepSizer = StepSizer()
         self._span = -1
         self._put_off: list[Message] = []
 
@@ -79,7 +79,6 @@ class Worker:
 
     def _prepare(self, message: Message) -> None:
         target_seconds, allowed_bytes = message.numbers
-        self._sizer = StepSizer(longest_seconds=target_seconds, allowed_bytes=allowed_bytes)
         assert message.value is not None
         try:
             self._stepper = message.value.load()
@@ -87,6 +86,8 @@ class Worker:
             self._stepper = _CannotStart(error)
         finally:
             message.value.close()
+        sizer = ItemSizer if isinstance(self._stepper, EachStepper) else StepSizer
+        self._sizer = sizer(longest_seconds=target_seconds, allowed_bytes=allowed_bytes)
 
 
 class _CannotStart:
@@ -97,7 +98,7 @@ class _CannotStart:
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
-    def run(self, start: int, stop: int) -> None:
+    def run(self, start: int, stop: int, patience_seconds: float | None) -> int:
         raise UnitError(self._error, start, stop)
 
     def take(self) -> Any:
@@ -162,16 +163,18 @@ class _SpanRun:
                 self._has_begun = True
                 self._setup_seconds = began - self._began_seconds
             try:
-                self._stepper.run(start, stop)
+                reached = self._stepper.run(start, stop, sizer.patience_seconds)
             except UnitError as failure:
                 self._fail(failure)
                 return
             ended = time.perf_counter()
-            done_to = stop
-            self._note(stop - start, ended - began, time.process_time() - cpu_began)
+            if reached < stop:
+                cell.unclaim(self._span, reached)
+            done_to = reached
+            self._note(reached - start, ended - began, time.process_time() - cpu_began)
             if ended - self._measured_seconds >= _SHORTEST_MEASURED_SECONDS:
                 self._measure(ended)
-            if self._pacer.is_due(ended, self._grown_bytes) and not self._report(stop):
+            if self._pacer.is_due(ended, self._grown_bytes) and not self._report(done_to):
                 return
         if self._steps:
             self._measure(time.perf_counter())
@@ -305,7 +308,7 @@ class _SpanRun:
 
     def _ask_for_items(self, at_least_to: int) -> None:
         start = self._asked_to
-        unit_seconds = self._sizer.time.predict(1) if self._sizer.time.observations else _AHEAD_SECONDS
+        unit_seconds = self._sizer.unit_seconds or _AHEAD_SECONDS
         unit_bytes = self._window_bytes / self._window_units
         units = min(
             self._window_units * 4,

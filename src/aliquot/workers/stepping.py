@@ -6,6 +6,9 @@ hands over what was kept since the last time, as one value.
 
 from __future__ import annotations
 
+import time
+from itertools import islice
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,14 +30,20 @@ if TYPE_CHECKING:
         def items(self) -> Items | None:
             """Where its units come from, unless it knows by itself."""
 
-        def run(self, start: int, stop: int) -> None:
-            """Work on some units; raises `UnitError`, with what came before the failed one kept."""
+        def run(self, start: int, stop: int, patience_seconds: float | None) -> int:
+            """Work on some units; the first one that was not begun.
+
+            That is before ``stop`` only where a step can be left and has taken longer than ``patience_seconds``.
+            Raises `UnitError`, with what came before it kept.
+            """
 
         def take(self) -> Any:
             """What came of all units since it was last taken."""
 
 
 _LONGEST_REPR = 200
+# In a step that may be left, so many at most.
+_LOOKS_AT_THE_CLOCK = 64
 
 
 class UnitError(Exception):
@@ -135,22 +144,28 @@ class EachStepper:
         self.items = items
         self._values: list[Any] = []
 
-    def run(self, start: int, stop: int) -> None:
-        """Call the function on each."""
+    def run(self, start: int, stop: int, patience_seconds: float | None) -> int:
+        """Call the function on each, until all are done or patience ends."""
         items = _get(self.items, start, stop)
         values = self._values
-        before = len(values)
+        before, done, units = len(values), 0, stop - start
+        looks = 1 if patience_seconds is None else _LOOKS_AT_THE_CLOCK
+        at_once = max(1, units // looks)
+        deadline_seconds = time.perf_counter() + (patience_seconds or 0.0)
+        mapped = map(self._function, items)
         try:
-            # What was done before a unit fails stays in the list, and tells which one it was.
-            values.extend(map(self._function, items))
+            while done < units:
+                # What was done before a unit fails stays in the list, and tells which one it was.
+                values.extend(islice(mapped, min(at_once, units - done)))
+                was_done, done = done, len(values) - before
+                if done < min(was_done + at_once, units):
+                    raise RuntimeError("the function raised StopIteration, which would end the run before its end")  # noqa: TRY301
+                if patience_seconds is not None and time.perf_counter() >= deadline_seconds:
+                    break
         except BaseException as error:
             failed = len(values) - before
             raise UnitError(error, start + failed, start + failed + 1, bounded_repr(items, failed)) from error
-        failed = len(values) - before
-        if failed < stop - start:
-            # To map, StopIteration is not an error but the end.
-            end = RuntimeError("the function raised StopIteration, which would end the run before its end")
-            raise UnitError(end, start + failed, start + failed + 1, bounded_repr(items, failed))
+        return start + done
 
     def take(self) -> list[Any]:
         """The values since the last time."""
@@ -168,7 +183,7 @@ class BatchStepper:
         self._value: Any = None
         self._is_empty = True
 
-    def run(self, start: int, stop: int) -> None:
+    def run(self, start: int, stop: int, patience_seconds: float | None) -> int:
         """Call the function once, and join."""
         items = _get(self.items, start, stop)
         try:
@@ -178,6 +193,7 @@ class BatchStepper:
             shown = bounded_repr(items, 0) if stop - start == 1 else None
             raise UnitError(error, start, stop, shown) from error
         self._is_empty = False
+        return stop
 
     def take(self) -> Any:
         """The joined value."""
@@ -199,7 +215,7 @@ class JobStepper:
     def __reduce__(self) -> tuple[type[JobStepper], tuple[Job]]:
         return (JobStepper, (self._job,))
 
-    def run(self, start: int, stop: int) -> None:
+    def run(self, start: int, stop: int, patience_seconds: float | None) -> int:
         """Split off, execute, join."""
         try:
             if self._rest is None or self._rest_start != start:
@@ -213,6 +229,7 @@ class JobStepper:
             self._done = done if self._done is None else joined_job(self._done, done)
         except BaseException as error:
             raise UnitError(error, start, stop) from error
+        return stop
 
     def take(self) -> Any:
         """The result of what was joined."""

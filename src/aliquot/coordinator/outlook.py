@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from aliquot.coordinator.events import Progressed
+from aliquot.coordinator.rates import Noise, UnitSeconds
+from aliquot.coordinator.speeds import compare, first_speeds
+from aliquot.coordinator.stealing import Cut, Load, cut, level_seconds
+from aliquot.coordinator.worker import OWNING, Worker
+from aliquot.sizing import LinearModel, Observation
+
+# What is known of the time to begin a span before any was begun.
+_STARTUP_SECONDS = 0.001
+# The level takes a look at all workers: it is found anew after an eighth as many events as there are workers.
+_EVENTS_A_LEVEL = 8
+# A rate or a speed is certain enough, to a seventh, when its relative variance is below this.
+_CERTAIN = 0.02
+# Silent for so many times its last report, and for this long, a worker is stuck in a unit; reports come ever later,
+# each by half.
+_STUCK = 3.0
+_STUCK_SECONDS = 0.02
+# What others learned counts like so many own steps.
+_HINT_STEPS = 2.0
+
+
+class Outlook:
+    """What is expected of whom: how long units take, how fast workers are, who finishes last, and when all could.
+
+    ``workers`` is the coordinator's own: all that are not gone.
+    """
+
+    def __init__(self, workers: dict[int, Worker], time: LinearModel | None, memory: LinearModel | None) -> None:
+        self._workers = workers
+        self._victims: list[tuple[float, int, int]] = []  # (-finish, version, worker); outdated ones are skipped
+        self._is_startup_known = False
+        self._noise = Noise()
+        self._events_since_level = 0
+        self._are_speeds_settled = False
+        self._rate_units = 0.0  # of all workers lately
+        self._rate_seconds = 0.0
+        self.startup_seconds = _STARTUP_SECONDS
+        self.level_seconds = 0.0  # when all can have finished: see stealing.py
+        self.time = time or LinearModel()  # what a step takes, over all workers
+        self.memory = memory or LinearModel()
+
+    def note_event(self) -> None:
+        """Something has happened since the level was found."""
+        self._events_since_level += 1
+
+    def typical_units_in(self, seconds: float, worker: Worker) -> float | None:
+        """How many units a worker does in a time, by what all did lately; None if nothing is known."""
+        if not self._rate_units:
+            return None
+        return seconds * self._rate_units / self._rate_seconds * worker.speed.value
+
+    def cut_for(self, worker: Worker, victim: Worker, now_seconds: float) -> Cut | None:
+        """What a worker without work should take of another's span."""
+        self._find_level(now_seconds)
+        return cut(
+            Load(victim.finish_seconds, victim.speed.value),
+            worker.speed.value,
+            ready_seconds=max(now_seconds, victim.ready_seconds),
+            now_seconds=now_seconds,
+            startup_seconds=self.startup_seconds,
+            level=self.level_seconds,
+        )
+
+    def find_victim(self) -> Worker | None:
+        """The running worker that will finish last and has more than one unit left."""
+        while self._victims:
+            _, version, worker_id = self._victims[0]
+            worker = self._workers.get(worker_id)
+            if worker is not None and worker.version == version and worker.state == "running":
+                return worker
+            heapq.heappop(self._victims)
+        return None
+
+    def unit_seconds(self, worker: Worker) -> float | None:
+        """What a unit of its span takes this worker: by its own reports, else as was expected, else as for all."""
+        if worker.rate is not None:
+            return worker.rate.seconds
+        if worker.model is not None:
+            return worker.model_unit_seconds * worker.model.speed.value / worker.speed.value
+        if self._rate_units:
+            return self._rate_seconds / self._rate_units / worker.speed.value
+        return None
+
+    def expect(self, worker: Worker, now_seconds: float) -> None:
+        """Work out when a worker will finish, and offer it to thieves."""
+        unit_seconds = self.unit_seconds(worker)
+        left_units = worker.stop - worker.done_to
+        # Before anything is known, the spans with the most units are taken to have the most time left.
+        left_seconds = left_units * (1.0 if unit_seconds is None else unit_seconds)
+        self._offer(worker, max(now_seconds, worker.ready_seconds + left_seconds))
+
+    def _find_level(self, now_seconds: float) -> None:
+        """Work out when all can have finished, unless little has happened since."""
+        if self._events_since_level * _EVENTS_A_LEVEL < len(self._workers):
+            return
+        self._events_since_level = 0
+        if not self._are_speeds_settled:
+            self._find_speeds()
+        self.level_seconds = level_seconds(
+            (
+                Load(
+                    max(now_seconds, worker.finish_seconds) if worker.state in OWNING else now_seconds,
+                    worker.speed.value,
+                )
+                for worker in self._workers.values()
+            ),
+            self.startup_seconds,
+        )
+
+    def _find_speeds(self) -> None:
+        """Compare all workers by their first spans; what is certain enough stays."""
+        begun = [
+            (worker.first_start, worker.id, worker.first_rate) for worker in self._workers.values() if worker.first_rate
+        ]
+        if not begun:
+            return
+        begun.sort()
+        are_most = 2 * len(begun) > len(self._workers)
+        self._are_speeds_settled = are_most
+        for (_, number, rate), speed in zip(begun, first_speeds([rate.seconds for _, _, rate in begun]), strict=True):
+            worker = self._workers[number]
+            if not worker.is_speed_settled:
+                worker.speed = speed
+                worker.is_speed_settled = are_most and rate.doubt < _CERTAIN
+                self._are_speeds_settled &= worker.is_speed_settled
+
+    def _offer(self, worker: Worker, finish_seconds: float) -> None:
+        worker.finish_seconds = finish_seconds
+        worker.version += 1
+        worker.has_given_nothing = False
+        if worker.stop - worker.done_to > 1:
+            heapq.heappush(self._victims, (-finish_seconds, worker.version, worker.id))
+        if len(self._victims) > 4 * len(self._workers) + 64:
+            self._victims = [entry for entry in self._victims if self._is_current(entry)]
+            heapq.heapify(self._victims)
+
+    def _is_current(self, entry: tuple[float, int, int]) -> bool:
+        worker = self._workers.get(entry[2])
+        return worker is not None and worker.version == entry[1]
+
+    def expect_silent_workers_longer(self, now_seconds: float) -> None:
+        """A worker that is silent for much longer than before is stuck: for as long again, and the rest is to come."""
+        for worker in self._workers.values():
+            if worker.state != "running" or worker.stop - worker.done_to <= 1 or worker.has_given_nothing:
+                continue
+            silent_seconds = now_seconds - worker.ready_seconds
+            finish_seconds = now_seconds + silent_seconds
+            if worker.rate is not None and silent_seconds > _STUCK * max(worker.report_seconds, _STUCK_SECONDS):
+                finish_seconds += (worker.stop - worker.done_to) * worker.rate.seconds
+            if worker.finish_seconds < finish_seconds:
+                self._offer(worker, finish_seconds)
+
+    def learn(self, worker: Worker, event: Progressed, now_seconds: float) -> None:
+        """Take in what a report tells about steps, units and the worker."""
+        self.time.observe_all(event.seconds)
+        self.memory.observe_all(event.peak_bytes)
+        if event.setup_seconds is not None:
+            weight = 0.2 if self._is_startup_known else 1.0
+            self.startup_seconds += weight * (event.setup_seconds - self.startup_seconds)
+            self._is_startup_known = True
+        units, seconds = event.stop - event.start, max(event.busy_seconds, 1e-9)
+        fade = 1 - 1 / (4 * max(1, len(self._workers)))
+        self._rate_units = self._rate_units * fade + units
+        self._rate_seconds = self._rate_seconds * fade + seconds
+        worker.ready_seconds = now_seconds
+        worker.report_seconds = seconds
+        if worker.rate is None:
+            worker.rate = UnitSeconds(units, seconds, self._noise)
+        else:
+            worker.rate.follow(units, seconds, len(self._workers))
+        if worker.model is None:
+            if not worker.is_speed_settled:
+                worker.first_rate = worker.rate
+                self._are_speeds_settled = False
+        elif not worker.is_compared and (worker.rate.doubt < _CERTAIN or event.stop == worker.stop):
+            compare(worker.speed, worker.rate, worker.model.speed, worker.model_unit_seconds)
+            worker.is_compared = worker.is_speed_settled = worker.model.is_speed_settled = True
+
+    def advice(self, worker: Worker) -> tuple[tuple[Observation, ...], tuple[Observation, ...]]:
+        """What is known of steps, at the rate of this worker in its span; a few own steps will count more."""
+        seconds = self.time.summary()
+        unit_seconds = self.unit_seconds(worker)
+        if unit_seconds is not None:
+            # Taken over as it is, the cost of other units by other workers would look like an overhead.
+            overhead = self.time.overhead
+            seconds = [Observation(units, overhead + units * unit_seconds, steps) for units, _, steps in seconds]
+        return tuple(_as_a_hint(seconds)), tuple(_as_a_hint(self.memory.summary()))
+
+
+def _as_a_hint(known: list[Observation]) -> Iterator[Observation]:
+    return (Observation(units, cost, min(steps, _HINT_STEPS)) for units, cost, steps in known)

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from aliquot.sizing.linear_model import LinearModel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Long enough for the handling of a step to be a few thousandths of it.
+_WANTED_SECONDS = 0.025
+_WANTED_SECONDS_AT_THE_END = 0.002
+# A step is left when it has taken so many times as long as wanted: its units are dearer than those before.
+_PATIENCE = 1.5
+# From one step to the next, at most so many times as many units.
+_GROWTH = 4
+# The first step has no more than this part of the span.
+_FIRST_PART = 16
+# An average over the last two steps or so: costs change along the data.
+_FADE = 0.5
+
+
+class ItemSizer:
+    """Chooses steps for a function that takes one unit: calling it on many costs nothing besides.
+
+    So a step is only what is done between two looks at the clock and the span. It can be left at any unit: where it
+    takes longer than `patience_seconds`, the units that were not begun are given back.
+    """
+
+    __slots__ = (
+        "_allowed_bytes",
+        "_first_units",
+        "_last_units",
+        "_seconds",
+        "_units",
+        "_wanted_seconds",
+        "is_one_by_one",
+        "memory",
+        "patience_seconds",
+    )
+
+    # It hears of each step when that is done, but sizes are not tried for their own sake.
+    is_trying = True
+
+    def __init__(self, *, longest_seconds: float = 1.0, allowed_bytes: int | None = None) -> None:
+        self._wanted_seconds = min(_WANTED_SECONDS, longest_seconds)
+        self._allowed_bytes = allowed_bytes
+        self._first_units = 1
+        self._last_units = 0
+        self._units = 0.0  # done lately, in
+        self._seconds = 0.0  # so many seconds
+        self.is_one_by_one = longest_seconds == 0  # by the user's wish
+        self.patience_seconds = _PATIENCE * self._wanted_seconds
+        self.memory = LinearModel()
+
+    @property
+    def unit_seconds(self) -> float | None:
+        """What a unit takes, lately; None if nothing is known."""
+        return self._seconds / self._units if self._units else None
+
+    def begin_span(self, first_units: int) -> None:
+        """Another span: what the first step has where nothing is known."""
+        self._first_units = first_units
+        if self._last_units == 0:
+            self._last_units = first_units
+
+    def observe(self, units: int, seconds: float, count: int = 1) -> None:
+        """Learn what each of some steps took."""
+        self._units = self._units * _FADE**count + units
+        self._seconds = self._seconds * _FADE**count + max(seconds, 1e-9)
+        self._last_units = units
+
+    def observe_memory(self, units: int, peak_bytes: int) -> None:
+        """Learn what a step held."""
+        self.memory.observe(units, peak_bytes)
+
+    def learn(self, seconds: Sequence[Sequence[float]], peak_bytes: Sequence[Sequence[float]]) -> None:
+        """Start from what others learned, where nothing was learned here."""
+        if not self._units and seconds:
+            units, cost, _ = max(seconds, key=lambda seen: seen[0])
+            self._units, self._seconds = units, max(cost, 1e-9)
+            self._last_units = int(units)
+            self.memory.observe_all(peak_bytes)
+
+    def choose(self, remaining_units: int) -> int:
+        """How many of the remaining units of the span to run next."""
+        if remaining_units <= 1 or self.is_one_by_one:
+            return min(1, remaining_units)
+        if not self._units:
+            return max(1, min(self._first_units, remaining_units // _FIRST_PART))
+        rate = self._units / self._seconds
+        wanted = min(self._wanted_seconds * rate, self._last_units * _GROWTH, self._memory_limit())
+        least = _WANTED_SECONDS_AT_THE_END * rate
+        return max(1, min(int(wanted), max(int(least), remaining_units // 3), remaining_units))
+
+    def _memory_limit(self) -> float:
+        if self._allowed_bytes is None or not self.memory.observations:
+            return float("inf")
+        return max(1.0, self.memory.units_within(self._allowed_bytes))
