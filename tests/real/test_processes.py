@@ -6,6 +6,7 @@ import functools
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,16 +172,20 @@ def test_workers_that_die_are_replaced_after_the_nursery_died(tmp_path: Path) ->
     assert list(values) == list(range(100))
 
 
-def test_a_run_goes_on_with_every_worker_killed_from_outside(tmp_path: Path) -> None:
-    """Once each: all values arrive, each once."""
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_run_goes_on_with_its_workers_killed_from_outside(tmp_path: Path, ordered: bool) -> None:
+    """Amid their work, some of them, again and again: all values arrive, each once."""
     go = tmp_path / "go"
-    nursery = the_nursery()
-    values = aliquot.imap(functools.partial(block_at, 99, str(go)), range(100), target_seconds=0, on=TWO)
-    assert next(values) == 0
-    for process in children_of(nursery._process):
-        os.kill(process, signal.SIGKILL)
+    values: Any = aliquot.imap(
+        functools.partial(block_at, 399, str(go)), range(400), ordered=ordered, target_seconds=0, on=TWO
+    )
+    got = [next(values)]
+    for _ in range(3):
+        for process in children_of(the_nursery()._process):
+            os.kill(process, signal.SIGKILL)
+        got.append(next(values))
     go.touch()
-    assert list(values) == list(range(1, 100))
+    assert sorted(got + list(values)) == list(range(400))
 
 
 def test_a_function_that_ends_every_worker_is_told_with_its_signal() -> None:

@@ -436,3 +436,7 @@ class EndsItsWorker:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (os._exit, (3,))
+
+
+def tell_and_block_at(directory: str, bad: int, number: int) -> int:
+    return tell_and_block(directory, number) if number == bad else number

@@ -82,7 +82,7 @@ def run_here(plan: Plan) -> Outcome:
     failures: tuple[Failure, ...] = ()
     if plan.units:
         try:
-            plan.stepper.run(0, plan.units, None)
+            plan.stepper.run(0, plan.units)
         except UnitError as error:
             failures = (Failure(error.start, error.stop, str(error.error), shown=error.shown, exception=error.error),)
         else:

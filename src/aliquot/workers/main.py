@@ -98,7 +98,7 @@ class _CannotStart:
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
-    def run(self, start: int, stop: int, patience_seconds: float | None) -> int:
+    def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         raise UnitError(self._error, start, stop)
 
     def take(self) -> Any:

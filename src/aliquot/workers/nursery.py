@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from aliquot import workers
 from aliquot.errors import SiteError
@@ -30,10 +30,13 @@ class Nursery:
         self._received = bytearray()
         self.parent = os.getpid()
         self._socket, theirs = _socketpair()
-        lifeline, self._lifeline = os.pipe()
-        self._process = _spawn(theirs.fileno(), lifeline)
-        theirs.close()
-        os.close(lifeline)
+        try:
+            self._process = _spawn(theirs.fileno(), _lifeline().reading_end)
+        except BaseException:
+            self._socket.close()
+            raise
+        finally:
+            theirs.close()
         self._send((list(sys.path), preload))
 
     def fork(self, descriptors: tuple[int, int, int, int], threads: int) -> int:
@@ -73,13 +76,11 @@ class Nursery:
             return False
 
     def close(self) -> None:
-        """Let it go, and with it every worker that is left."""
-        if self.parent != os.getpid():
-            return
-        self._socket.close()
-        os.close(self._lifeline)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self._process, 0)
+        """Let it go; the workers that it forked stay."""
+        if self.parent == os.getpid():
+            self._socket.close()
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._process, 0)
 
     def _send(self, request: Any, descriptors: tuple[int, ...] = ()) -> None:
         content = pickle.dumps(request, protocol=5)
@@ -94,10 +95,13 @@ class Nursery:
 
     def _read_exits(self, wait_seconds: float) -> bool:
         """Read what the nursery told; False if it is gone."""
-        ready, _, _ = select.select([self._socket.fileno()], [], [], wait_seconds)
-        if not ready:
-            return True
-        content = self._socket.recv(4096)
+        try:
+            ready, _, _ = select.select([self._socket.fileno()], [], [], wait_seconds)
+            if not ready:
+                return True
+            content = self._socket.recv(4096)
+        except (OSError, ValueError):
+            return False  # it was killed, or replaced by another
         self._received += content
         whole = len(self._received) // _EXIT.size * _EXIT.size
         for token, exit_code in _EXIT.iter_unpack(bytes(self._received[:whole])):
@@ -106,8 +110,23 @@ class Nursery:
         return bool(content)
 
 
+class _Lifeline(NamedTuple):
+    """A pipe on which nothing is written: see lifeline.py. One for each process, as long as it lives."""
+
+    reading_end: int
+    writing_end: int
+
+
 _nursery: Nursery | None = None
 _nursery_lock = threading.Lock()
+_the_lifeline: _Lifeline | None = None
+
+
+def _lifeline() -> _Lifeline:
+    global _the_lifeline  # noqa: PLW0603  # one for each process
+    if _the_lifeline is None:
+        _the_lifeline = _Lifeline(*os.pipe())
+    return _the_lifeline
 
 
 def start_nursery(function: Any) -> None:
@@ -123,6 +142,8 @@ def the_nursery(preload: tuple[str, ...] = ()) -> Nursery:
         if _nursery is None or not _nursery.is_alive:
             if _nursery is None:
                 atexit.register(_close_nursery)
+            else:
+                _nursery.close()
             _nursery = Nursery(preload)
         return _nursery
 
@@ -139,14 +160,16 @@ def _close_nursery() -> None:
 
 
 def _renew_after_fork() -> None:
-    global _nursery, _nursery_lock  # noqa: PLW0603
+    global _nursery, _nursery_lock, _the_lifeline  # noqa: PLW0603
     _nursery_lock = threading.Lock()
     if _nursery is not None:
-        # Its ends are the parent's: held open here, they would keep its workers alive.
-        with contextlib.suppress(OSError):
-            _nursery._socket.close()
-            os.close(_nursery._lifeline)
+        _nursery._socket.close()
         _nursery = None
+    if _the_lifeline is not None:
+        # It is the parent's: held open here, it would keep the parent's workers alive.
+        os.close(_the_lifeline.reading_end)
+        os.close(_the_lifeline.writing_end)
+        _the_lifeline = None
 
 
 os.register_at_fork(after_in_child=_renew_after_fork)

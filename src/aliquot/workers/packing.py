@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 from _pickle import PickleBuffer, dumps, loads
+from _weakref import ref as weakref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ MOST_INLINE_BYTES = 128 << 10
 _SMALLEST_ASIDE_BYTES = 16 << 10
 _ALIGNMENT = 64
 _COPY_BYTES = 4 << 20
+# A mapping holds a descriptor as long as it lives, and a process has about a thousand of them.
+_MOST_MAPPED = 128
+_SMALLEST_MAPPED_BYTES = 1 << 20
+
+
+_mapped: dict[int, Any] = {}
 
 
 class Packed:
@@ -58,8 +65,12 @@ class Packed:
             return cls(_read_all(read, 0, sizes[0]), sizes, None)
         end = _layout(sizes)[-1]
         descriptor = os.memfd_create("aliquot-value", os.MFD_CLOEXEC)
-        for offset in range(0, end, _COPY_BYTES):
-            os.pwrite(descriptor, _read_all(read, offset, min(_COPY_BYTES, end - offset)), offset)
+        try:
+            for offset in range(0, end, _COPY_BYTES):
+                os.pwrite(descriptor, _read_all(read, offset, min(_COPY_BYTES, end - offset)), offset)
+        except BaseException:
+            os.close(descriptor)
+            raise
         return cls(b"", sizes, descriptor)
 
     def copy(self) -> Packed:
@@ -143,7 +154,17 @@ def _layout(sizes: tuple[int, ...]) -> list[int]:
 
 
 def _map(descriptor: int, size: int) -> memoryview:
-    return memoryview(mmap.mmap(descriptor, size))
+    """The content of a file, where it is; copied where it is small, or where too many are mapped already."""
+    if size >= _SMALLEST_MAPPED_BYTES and len(_mapped) < _MOST_MAPPED:
+        mapped = mmap.mmap(descriptor, size)
+        number = id(mapped)
+        _mapped[number] = weakref(mapped, lambda _: _mapped.pop(number, None))
+        return memoryview(mapped)
+    # Aligned as the file is, which bytes of Python would not be.
+    view, at = memoryview(mmap.mmap(-1, size)), 0
+    while at < size:
+        at += os.preadv(descriptor, [view[at:]], at)
+    return view
 
 
 def _read_all(read: Callable[[int, int], bytes], offset: int, size: int) -> bytes:

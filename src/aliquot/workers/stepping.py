@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         def items(self) -> Items | None:
             """Where its units come from, unless it knows by itself."""
 
-        def run(self, start: int, stop: int, patience_seconds: float | None) -> int:
+        def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
             """Work on some units; the first one that was not begun.
 
             That is before ``stop`` only where a step can be left and has taken longer than ``patience_seconds``.
@@ -117,10 +117,9 @@ class SentItems:
         first, end, items = self._windows[0]
         if stop <= end:
             return items[start - first : stop - first]
-        found = list(items[start - first :])
-        for first, _, items in self._windows[1:]:
-            found += items[: max(0, stop - first)]
-        return found
+        parts = [items[start - first :]]
+        parts += [items[: max(0, stop - first)] for first, _, items in self._windows[1:]]
+        return _concatenated(parts)
 
 
 class _Unreadable:
@@ -144,7 +143,7 @@ class EachStepper:
         self.items = items
         self._values: list[Any] = []
 
-    def run(self, start: int, stop: int, patience_seconds: float | None) -> int:
+    def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Call the function on each, until all are done or patience ends."""
         items = _get(self.items, start, stop)
         values = self._values
@@ -183,7 +182,7 @@ class BatchStepper:
         self._value: Any = None
         self._is_empty = True
 
-    def run(self, start: int, stop: int, patience_seconds: float | None) -> int:
+    def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Call the function once, and join."""
         items = _get(self.items, start, stop)
         try:
@@ -215,7 +214,7 @@ class JobStepper:
     def __reduce__(self) -> tuple[type[JobStepper], tuple[Job]]:
         return (JobStepper, (self._job,))
 
-    def run(self, start: int, stop: int, patience_seconds: float | None) -> int:
+    def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Split off, execute, join."""
         try:
             if self._rest is None or self._rest_start != start:
@@ -263,6 +262,16 @@ def bounded_repr(items: Sequence[Any], index: int) -> str | None:
     except Exception as error:
         return f"(no repr: {type(error).__name__})"
     return shown if len(shown) <= _LONGEST_REPR else f"{shown[:_LONGEST_REPR]}... ({len(shown):,} characters)"
+
+
+def _concatenated(parts: list[Any]) -> Sequence[Any]:
+    """Parts of an array are an array again; of anything else, a list."""
+    if hasattr(parts[0], "__array__"):
+        import numpy as np
+
+        joined: Sequence[Any] = np.concatenate(parts)  # type: ignore[assignment]  # it has what is needed of one
+        return joined
+    return [item for part in parts for item in part]
 
 
 def _get(items: Items, start: int, stop: int) -> Sequence[Any]:

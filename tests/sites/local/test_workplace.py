@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from aliquot.coordinator import Advise, Assign, Event, Progressed, StepFailed, T
 from aliquot.sites import Local, Work
 from aliquot.sites.local import Workplace
 from aliquot.sizing import Observation
+from aliquot.workers.cell import Cell
 from aliquot.workers.stepping import EachStepper, RangeItems, SentItems
 from tests.real.processes import is_running, wait_until, wait_until_gone
-from tests.running.functions import double, exit_at, process_of, scald, tell_and_block
+from tests.running.functions import double, exit_at, process_of, scald, tell_and_block, tell_and_block_at
 from tests.sites.local.test_output import Kept
 
 
@@ -130,6 +132,25 @@ def test_a_worker_that_dies_is_told_of_and_replaced() -> None:
     assert lost.reason == "it ended by itself with exit code 3"
     assert values_of(workplace, events) == [0, 1, 2, 3, 4]
     workplace.close()
+
+
+def test_a_worker_that_dies_after_its_report_was_not_amid_what_it_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before it claims its next step, its cell still shows the last one, which must not be done again."""
+    workplace = open_workplace(functools.partial(tell_and_block_at, str(tmp_path), 6), 10, target_seconds=0)
+    workplace.perform(Assign(0, 0, 0, 10))
+    events_until(workplace, lambda event: getattr(event, "stop", 0) == 6)
+    wait_until((tmp_path / "process").exists, "the worker has begun with unit 6")
+    monkeypatch.setattr(Cell, "running", lambda _: (5, 6))
+    os.kill(int((tmp_path / "process").read_text()), signal.SIGKILL)
+    (lost,) = [
+        event
+        for event in events_until(workplace, lambda event: isinstance(event, WorkerJoined))
+        if isinstance(event, WorkerLost)
+    ]
+    workplace.abandon()
+    assert lost.running_start >= 6 or lost.running_start == lost.running_stop
 
 
 def test_commands_to_a_worker_that_is_gone_are_ignored() -> None:
