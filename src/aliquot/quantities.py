@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from typing import Any
+
 from aliquot.errors import UsageError
 
 
@@ -36,19 +39,33 @@ def format_count(count: int) -> str:
     return f"{count:,}"
 
 
+def as_count(number: Any, name: str, rule: str) -> int:
+    """A whole number of at least one, of whatever type; refused with a rule where it is not."""
+    try:
+        count = operator.index(number)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise UsageError(f"{name}={number!r}: {rule}")
+    return count
+
+
 _FACTORS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-def parse_bytes(written: int | str) -> int:
+def parse_bytes(written: float | str) -> int:
     """'8 GB' -> 8000000000, '512MiB' -> 536870912; a number is bytes already."""
-    if isinstance(written, int):
-        return written
+    if not isinstance(written, str):
+        try:
+            return int(written)
+        except (TypeError, ValueError, OverflowError):
+            raise UsageError(f"{written!r} is not an amount of memory") from None
     text = written.strip().lower()
     number = text.rstrip("bkmgti ")
     unit = text[len(number) :].strip().removesuffix("b")
     try:
         return round(float(number) * _FACTORS[unit])
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, OverflowError):
         raise UsageError(
             f"{written!r} is not an amount of memory: write bytes, or for example '8GB' or '512MiB'"
         ) from None

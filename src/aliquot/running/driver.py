@@ -44,19 +44,32 @@ class Watcher(Protocol):
 
 
 def drive(
-    coordinator: Coordinator, site: ResultSite, results: Results, tally: Tally, watcher: Watcher
+    coordinator: Coordinator,
+    site: ResultSite,
+    results: Results,
+    tally: Tally,
+    watcher: Watcher,
+    *,
+    finish_front: bool = False,
 ) -> tuple[Failure, ...]:
-    """Run until all units are done, or some have failed for good; those that have."""
+    """Run until all units are done, or some have failed for good; those that have, the first ones first.
+
+    With ``finish_front``, all units before the first failed one are done and appended nevertheless.
+    """
+    failures: list[Failure] = []
     while not coordinator.is_over:
+        if failures and (not finish_front or results.appended_to >= failures[0].start):
+            break
         events = site.wait(coordinator.wake_seconds(site.now_seconds())) or [Ticked()]
         for event in events:
             commands = handle(coordinator, site, results, event)
             tally.note(event, commands, site.now_seconds())
             for command in commands:
                 if isinstance(command, GiveUp):
-                    return (_failure(command, site),)
+                    failures.append(_failure(command, site))
+        failures.sort(key=lambda failure: failure.start)
         watcher.update(coordinator, tally, site.now_seconds())
-    return ()
+    return tuple(failures)
 
 
 def handle(coordinator: Coordinator, site: ResultSite, results: Results, event: Event) -> list[Command]:

@@ -18,7 +18,7 @@ from aliquot.running.outcome import Failure, Outcome, Report, raise_failures
 from aliquot.running.progress import make_progress
 from aliquot.running.results import Results, Sink, StreamSink
 from aliquot.running.tally import Tally
-from aliquot.sites.local import Workplace
+from aliquot.sites.local import InterruptedRunError, Workplace
 from aliquot.sites.work import Work
 from aliquot.workers.stepping import SentItems, UnitError
 
@@ -46,8 +46,8 @@ class Plan(NamedTuple):
     join: Callable[[Any, Any], Any] | None = None
 
 
-def run_plan(plan: Plan) -> Outcome:
-    """Run it to the end."""
+def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
+    """Run it to the end; ``flow`` may interrupt it."""
     if workers.inside_worker or not plan.units:
         return run_here(plan)
     began_seconds = time.monotonic()
@@ -61,10 +61,17 @@ def run_plan(plan: Plan) -> Outcome:
     failures: tuple[Failure, ...] = ()
     is_over = False
     try:
+        if flow is not None:
+            flow.started(workplace)
         coordinator = _make_coordinator(plan, workplace, key)
-        failures = drive(coordinator, workplace, results, tally, progress)
+        # A stream gives all values before the first failed unit; elsewhere they would be of no use.
+        failures = drive(
+            coordinator, workplace, results, tally, progress, finish_front=plan.is_streamed and plan.is_ordered
+        )
         is_over = not failures
     finally:
+        if flow is not None:
+            flow.finished()
         (workplace.close if is_over else workplace.abandon)()
         results.close()
         progress.close()
@@ -109,77 +116,95 @@ def run_here(plan: Plan) -> Outcome:
 def stream_plan(plan: Plan) -> Iterator[Any]:
     """Begin at once, and give the values as they come."""
     if workers.inside_worker or not plan.units:
-        return iter(run_here(plan).value)
+        return (value for value in run_here(plan).value)  # an iterator that can be closed, as a stream can
     return _Stream(plan)
 
 
 class _Stream(Iterator[Any]):
-    """Values from a run that goes on in a thread of its own."""
+    """Values from a run that goes on in a thread of its own, which does not know it: when it is gone, that ends."""
 
     def __init__(self, plan: Plan) -> None:
-        self._queue: queue.Queue[list[Any] | BaseException | None] = queue.Queue(_MOST_UNTAKEN_RESULTS)
-        self._stopped = threading.Event()
+        self._flow = _Flow()
         self._values: Iterator[Any] = iter(())
-        self._is_over = False
-        plan = plan._replace(sink=StreamSink(self._emit), is_streamed=True)
-        self._thread = threading.Thread(target=self._run, args=(plan,), name="aliquot-run", daemon=True)
+        self._thread = threading.Thread(target=_run_into, args=(plan, self._flow), name="aliquot-run", daemon=True)
         self._thread.start()
 
     def __next__(self) -> Any:
         while True:
             for value in self._values:
                 return value
-            if self._is_over:
+            if self._flow.is_over:
                 raise StopIteration
-            got = self._queue.get()
+            got = self._flow.queue.get()
             if isinstance(got, list):
                 self._values = iter(got)
                 continue
-            self._is_over = True
+            self._flow.is_over = True
             self._thread.join()
             if got is not None:
                 raise got
 
     def close(self) -> None:
-        """End the work."""
-        self._stopped.set()
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._queue.get_nowait()
+        """End the work, at once."""
+        self._flow.stop()
         self._thread.join()
-        self._is_over = True
         self._values = iter(())
 
     def __del__(self) -> None:
-        if not self._is_over:
-            self.close()
+        if hasattr(self, "_thread") and not self._flow.is_over:
+            self._flow.stop()
 
-    def _emit(self, values: list[Any]) -> None:
-        while True:
-            if self._stopped.is_set():
-                raise _StoppedError
+
+class _Flow:
+    """What a stream and its run share: values on their way, and the wish to stop."""
+
+    def __init__(self) -> None:
+        self.queue: queue.Queue[list[Any] | BaseException | None] = queue.Queue(_MOST_UNTAKEN_RESULTS)
+        self.is_over = False
+        self._workplace: Workplace | None = None
+        self._lock = threading.Lock()
+
+    def started(self, workplace: Workplace) -> None:
+        """The run has its workers."""
+        with self._lock:
+            self._workplace = workplace
+            if self.is_over:
+                workplace.interrupt()
+
+    def finished(self) -> None:
+        """The run has no workers any more."""
+        with self._lock:
+            self._workplace = None
+
+    def stop(self) -> None:
+        """Nobody wants the values any more."""
+        with self._lock:
+            self.is_over = True
+            if self._workplace is not None:
+                self._workplace.interrupt()
+
+    def put(self, values: list[Any] | BaseException | None) -> None:
+        """Wait until there is room, or nobody wants it."""
+        while not self.is_over:
             with contextlib.suppress(queue.Full):
-                self._queue.put(values, timeout=0.1)
+                self.queue.put(values, timeout=0.1)
                 return
-
-    def _run(self, plan: Plan) -> None:
-        end: BaseException | None = None
-        try:
-            outcome = run_plan(plan)
-            if outcome.failures:
-                raise_failures(outcome.failures)
-        except _StoppedError:
-            return
-        except BaseException as error:
-            end = error
-        while not self._stopped.is_set():
-            with contextlib.suppress(queue.Full):
-                self._queue.put(end, timeout=0.1)
-                return
+        raise InterruptedRunError
 
 
-class _StoppedError(Exception):
-    """Nobody wants the values any more."""
+def _run_into(plan: Plan, flow: _Flow) -> None:
+    end: BaseException | None = None
+    try:
+        plan = plan._replace(sink=StreamSink(flow.put), is_streamed=True)
+        outcome = run_plan(plan, flow)
+        if outcome.failures:
+            raise_failures(outcome.failures)
+    except InterruptedRunError:
+        return
+    except BaseException as error:
+        end = error
+    with contextlib.suppress(InterruptedRunError):
+        flow.put(end)
 
 
 def _make_coordinator(plan: Plan, workplace: Workplace, key: str) -> Coordinator:

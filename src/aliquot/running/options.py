@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from aliquot.errors import UsageError
+from aliquot.quantities import as_count
 from aliquot.sites.local import Local
 
 _TARGET_SECONDS = 1.0
@@ -21,8 +22,8 @@ def make_options(on: Any, size: Any, target_seconds: Any, progress: bool | None)
     """Refuse what cannot be meant, before anything is started."""
     if on is not None and not isinstance(on, Local):
         raise UsageError(f"on={on!r:.200} is not a site: use aliquot.sites.Local(cores=, memory=)")
-    if size is not None and (not isinstance(size, int) or size < 1):
-        raise UsageError(f"size={size!r}: a first guess is at least one unit")
+    if size is not None:
+        size = as_count(size, "size", "a first guess is at least one unit")
     if target_seconds is None:
         target_seconds = _TARGET_SECONDS
     elif not isinstance(target_seconds, int | float) or not 0 <= target_seconds < float("inf"):

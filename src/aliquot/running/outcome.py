@@ -109,6 +109,8 @@ def raise_failures(failures: tuple[Failure, ...]) -> None:
     # Raised here, SystemExit would end the user's program, and StopIteration a loop, without a word.
     if isinstance(first.exception, Exception) and not isinstance(first.exception, StopIteration):
         error = first.exception
-        error.add_note(f"aliquot: {first}")
+        note = f"aliquot: {first}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
     cause = RemoteTraceback(first.traceback) if first.traceback else None
     raise error from cause

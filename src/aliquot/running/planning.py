@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aliquot.errors import UsageError
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, is_ordered: bool = True) -> Plan:
     """A function of one unit."""
+    _check_callable(function)
     found, units, sent = _items_of(items)
     return Plan(
-        stepper=EachStepper(_checked(function), found),
+        stepper=EachStepper(function, found),
         units=units,
         sent_items=sent,
         sink=ListSink(),
@@ -39,9 +40,10 @@ def plan_batches(
     """A function of many units at once."""
     if not callable(join):
         raise UsageError(f"join={join!r:.200} is not a function: it makes one value of two")
+    _check_callable(function)
     found, units, sent = _items_of(source)
     return Plan(
-        stepper=BatchStepper(_checked(function), found, join),
+        stepper=BatchStepper(function, found, join),
         units=_some(units),
         sent_items=sent,
         sink=JoinSink(join),
@@ -82,10 +84,26 @@ def _items_of(source: Any) -> tuple[Items, int, Sequence[Any] | None]:
         return RangeItems(source), len(source), None
     if isinstance(source, str | os.PathLike) or _is_virtual_file(source):
         return _items_of_file(source)
-    if not isinstance(source, Iterable):
-        raise UsageError(f"{source!r:.200} cannot be divided: it is not a sequence, a range, an iterable or a file")
-    items: Any = source if isinstance(source, Sequence) or _is_array(source) else list(source)
+    items = source if _can_be_sliced(source) else _listed(source)
     return SentItems(), len(items), items
+
+
+def _can_be_sliced(source: Any) -> bool:
+    """Lists, tuples, arrays and whatever is like them; not a deque, nor an array without dimensions."""
+    try:
+        return len(source) >= 0 and len(source[0:0]) == 0 and not isinstance(source, Mapping)
+    except Exception:
+        return False
+
+
+def _listed(source: Any) -> list[Any]:
+    try:
+        units = iter(source)
+    except TypeError:
+        raise UsageError(
+            f"{source!r:.200} cannot be divided: it is not a sequence, a range, an iterable or a file"
+        ) from None
+    return list(units)
 
 
 def _items_of_file(source: Any) -> tuple[Items, int, Sequence[Any] | None]:
@@ -107,14 +125,9 @@ def _is_virtual_file(source: Any) -> bool:
     return module is not None and isinstance(source, module.VirtualFile)
 
 
-def _is_array(source: Any) -> bool:
-    return hasattr(source, "__array__") and hasattr(source, "__len__") and hasattr(source, "__getitem__")
-
-
-def _checked(function: Any) -> Any:
+def _check_callable(function: Any) -> None:
     if not callable(function):
         raise UsageError(f"{function!r:.200} is not a function")
-    return function
 
 
 def _name_of(function: Any) -> str:

@@ -80,6 +80,7 @@ class Results:
         self._kept: dict[int, tuple[int, int, Packed | _Spilled | _Loaded]] = {}
         self._spill_file: SpillFile | None = None
         self._unpacked_bytes = 0  # of results that wait unpickled, as they were when pickled
+        self.appended_to = 0  # where results are appended in order
         self.spilled_bytes = 0
         self.outcome: Any = None
 
@@ -93,6 +94,7 @@ class Results:
             case Append(result):
                 start, stop, kept = self._kept.pop(result)
                 self._sink.append(start, stop, self._load(kept))
+                self.appended_to = stop
             case Merge(first, second):
                 self._merge(first, second)
             case Spill(result):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from _pickle import dumps, loads
 
 from aliquot.measuring import PeakMeter
 from aliquot.sizing import ItemSizer, ReportPacer, StepSizer
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from aliquot.workers.stepping import Items, Stepper
 
 # Reading the peak and learning from it costs up to 90 microseconds: shorter steps than this are measured together.
-_SHORTEST_MEASURED_SECONDS = 0.05
+_SHORTEST_MEASURED_SECONDS = 0.1
 # Items are asked for this long ahead, unless they are large.
-_AHEAD_SECONDS = 0.1
+_AHEAD_SECONDS = 0.5
 _AHEAD_BYTES = 8 << 20
 
 
@@ -172,9 +171,10 @@ class _SpanRun:
                 cell.unclaim(self._span, reached)
             done_to = reached
             self._note(reached - start, ended - began, time.process_time() - cpu_began)
-            if ended - self._measured_seconds >= _SHORTEST_MEASURED_SECONDS:
+            is_last = cell.unstarted_units() <= 0
+            if is_last or ended - self._measured_seconds >= _SHORTEST_MEASURED_SECONDS:
                 self._measure(ended)
-            if self._pacer.is_due(ended, self._grown_bytes) and not self._report(done_to):
+            if (is_last or self._pacer.is_due(ended, self._grown_bytes)) and not self._report(done_to):
                 return
         if self._steps:
             self._measure(time.perf_counter())
@@ -231,7 +231,7 @@ class _SpanRun:
     def _send_report(self, stop: int, packed: Packed) -> None:
         setup_seconds, self._setup_seconds = self._setup_seconds, None
         self._learn()
-        sys.stdout.flush()
+        _flush_output()
         self._channel.send(
             messages.REPORT,
             (
@@ -280,14 +280,15 @@ class _SpanRun:
     def _send_failure(self, failure: UnitError) -> None:
         import traceback
 
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush_output()
         trace = "".join(traceback.format_exception(failure.error))
-        summary = f"{type(failure.error).__name__}: {failure.error}"
+        summary = f"{type(failure.error).__name__}: {failure}"
+        packed = pack(None)
         try:
             packed = pack(failure.error)
-            loads(dumps(failure.error))  # some exceptions pickle, but cannot be rebuilt
+            packed.load()  # some exceptions can be pickled, but not rebuilt
         except Exception:
+            packed.close()
             packed = pack(None)
         numbers = (self._span, failure.start, failure.stop, summary, trace, failure.shown)
         self._channel.send(messages.FAILED, numbers, packed)
@@ -337,6 +338,14 @@ class _SpanRun:
         else:
             # The parent knows of the last report of this span before it was left here.
             self._worker.put_off(message)
+
+
+def _flush_output() -> None:
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (ValueError, AttributeError, OSError):
+        pass  # the user's function has closed or replaced it
 
 
 def _can_be_packed(value: Any) -> bool:

@@ -26,7 +26,9 @@ class Nursery:
     def __init__(self, preload: tuple[str, ...] = ()) -> None:
         self._lock = threading.Lock()
         self._next_token = 0
-        self._exit_codes: dict[int, int] = {}
+        self._wanted: set[int] = set()  # tokens that may still be asked about
+        self._exit_codes: dict[int, int] = {}  # of some of those
+        self._has_read = False
         self._received = bytearray()
         self.parent = os.getpid()
         self._socket, theirs = _socketpair()
@@ -51,9 +53,24 @@ class Nursery:
             "directory": os.getcwd(),
         }
         with self._lock:
+            # Unread, they would fill the socket, and the nursery would wait for us.
+            while self._read_exits(0.0) and self._has_read:
+                pass
             self._next_token += 1
+            self._wanted.add(self._next_token)
             self._send((self._next_token, surroundings), descriptors)
             return self._next_token
+
+    def kill(self, token: int) -> None:
+        """Kill a worker that has not told its process number yet, with all that it started."""
+        with self._lock, contextlib.suppress(SiteError):
+            self._send((token, None))
+
+    def forget(self, token: int) -> None:
+        """Nobody will ask how that worker ended."""
+        with self._lock:
+            self._wanted.discard(token)
+            self._exit_codes.pop(token, None)
 
     def exit_code(self, token: int, wait_seconds: float) -> int | None:
         """How a worker ended (minus the signal, if one killed it); None if that does not become known in time."""
@@ -63,6 +80,7 @@ class Nursery:
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._read_exits(left):
                     return None
+            self._wanted.discard(token)
             return self._exit_codes.pop(token)
 
     @property
@@ -95,6 +113,7 @@ class Nursery:
 
     def _read_exits(self, wait_seconds: float) -> bool:
         """Read what the nursery told; False if it is gone."""
+        self._has_read = False
         try:
             ready, _, _ = select.select([self._socket.fileno()], [], [], wait_seconds)
             if not ready:
@@ -105,9 +124,11 @@ class Nursery:
         self._received += content
         whole = len(self._received) // _EXIT.size * _EXIT.size
         for token, exit_code in _EXIT.iter_unpack(bytes(self._received[:whole])):
-            self._exit_codes[token] = exit_code
+            if token in self._wanted:
+                self._exit_codes[token] = exit_code
         del self._received[:whole]
-        return bool(content)
+        self._has_read = bool(content)
+        return self._has_read
 
 
 class _Lifeline(NamedTuple):
@@ -181,7 +202,7 @@ def _spawn(requests: int, lifeline: int) -> int:
     home = os.path.abspath(__file__)
     for _ in __name__.split("."):
         home = os.path.dirname(home)
-    code = f"import sys; sys.path.insert(0, {home!r}); from aliquot.workers.nursery_main import main; main()"
+    code = f"import sys; sys.path.append({home!r}); from aliquot.workers.nursery_main import main; main()"
     with _above(LIFELINE, requests, lifeline) as (high_requests, high_lifeline):
         actions = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -211,7 +232,8 @@ def _above(limit: int, *descriptors: int) -> Iterator[list[int]]:
 
 def _interpreter_flags() -> list[str]:
     """What the parent was started with, as far as it changes how code runs."""
-    flags = [f"-W{option}" for option in sys.warnoptions]
+    # Not from the working directory: a pickle.py there is not Python's.
+    flags = ["-P", *(f"-W{option}" for option in sys.warnoptions)]
     if sys.flags.optimize:
         flags.append("-" + "O" * sys.flags.optimize)
     if sys.flags.dont_write_bytecode:

@@ -58,6 +58,10 @@ def main() -> None:
         if request is None:
             os._exit(0)
         token, surroundings = request
+        if surroundings is None:
+            for process in [process for process, its_token in tokens.items() if its_token == token]:
+                os.killpg(process, signal.SIGKILL)
+            continue
         # A worker that dies at once must be known by then.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         process = os.fork()
@@ -66,6 +70,7 @@ def main() -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
             _become_worker(descriptors, surroundings)
+        os.setpgid(process, process)  # here too: whoever of the two comes first
         tokens[process] = token
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         for descriptor in descriptors:

@@ -11,7 +11,7 @@ from itertools import islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Protocol
 
     from aliquot.job import Job
@@ -50,7 +50,11 @@ class UnitError(Exception):
     """Carries what the user's function raised, at which units, and the unit itself, where it is one, as text."""
 
     def __init__(self, error: BaseException, start: int, stop: int, shown: str | None = None) -> None:
-        super().__init__(str(error))
+        try:
+            words = str(error)
+        except Exception:
+            words = "(its own words cannot be had)"
+        super().__init__(words)
         self.error = error
         self.start = start
         self.stop = stop
@@ -146,25 +150,37 @@ class EachStepper:
     def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Call the function on each, until all are done or patience ends."""
         items = _get(self.items, start, stop)
-        values = self._values
-        before, done, units = len(values), 0, stop - start
-        looks = 1 if patience_seconds is None else _LOOKS_AT_THE_CLOCK
-        at_once = max(1, units // looks)
-        deadline_seconds = time.perf_counter() + (patience_seconds or 0.0)
-        mapped = map(self._function, items)
+        before = len(self._values)
         try:
-            while done < units:
-                # What was done before a unit fails stays in the list, and tells which one it was.
-                values.extend(islice(mapped, min(at_once, units - done)))
-                was_done, done = done, len(values) - before
-                if done < min(was_done + at_once, units):
-                    raise RuntimeError("the function raised StopIteration, which would end the run before its end")  # noqa: TRY301
-                if patience_seconds is not None and time.perf_counter() >= deadline_seconds:
-                    break
+            if patience_seconds is None or stop - start == 1:
+                self._do(map(self._function, items), stop - start)
+            else:
+                self._do_patiently(items, stop - start, time.perf_counter() + patience_seconds)
         except BaseException as error:
-            failed = len(values) - before
-            raise UnitError(error, start + failed, start + failed + 1, bounded_repr(items, failed)) from error
-        return start + done
+            # What was done before the unit that failed is in the list, and tells which one it was.
+            failed = start + len(self._values) - before
+            raise UnitError(error, failed, failed + 1, bounded_repr(items, failed - start)) from error
+        return start + len(self._values) - before
+
+    def _do_patiently(self, items: Sequence[Any], units: int, deadline_seconds: float) -> None:
+        if units > _LOOKS_AT_THE_CLOCK:
+            mapped, at_once = map(self._function, items), units // _LOOKS_AT_THE_CLOCK
+            for done in range(0, units, at_once):
+                self._do(mapped, min(at_once, units - done))
+                if time.perf_counter() >= deadline_seconds:
+                    return
+        else:
+            function, append, clock = self._function, self._values.append, time.perf_counter
+            for item in items:
+                append(function(item))
+                if clock() >= deadline_seconds:
+                    return
+
+    def _do(self, mapped: Iterator[Any], units: int) -> None:
+        wanted = len(self._values) + units
+        self._values.extend(islice(mapped, units))
+        if len(self._values) < wanted:
+            raise RuntimeError("the function raised StopIteration, which would end the run before its end")
 
     def take(self) -> list[Any]:
         """The values since the last time."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 
 from aliquot.errors import UsageError
-from aliquot.quantities import parse_bytes
+from aliquot.quantities import as_count, parse_bytes
 from aliquot.sites.local.output import Output
 from aliquot.sites.local.workplace import Workplace
 from aliquot.sites.work import Work
@@ -17,9 +17,7 @@ class Local:
     """
 
     def __init__(self, cores: int | None = None, memory: int | str | None = None) -> None:
-        if cores is not None and cores < 1:
-            raise UsageError(f"Local(cores={cores!r}): at least one core is needed")
-        self.cores = cores if cores is not None else usable_cores()
+        self.cores = usable_cores() if cores is None else as_count(cores, "cores", "at least one core is needed")
         self.memory_bytes = None if memory is None else parse_bytes(memory)
         if self.memory_bytes is not None and self.memory_bytes <= 0:
             raise UsageError(f"Local(memory={memory!r}): some memory is needed")

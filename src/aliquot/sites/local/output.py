@@ -25,7 +25,10 @@ class ParentOutput:
         target = sys.stdout if stream == "stdout" else sys.stderr
         # The user's own stream may be closed, or a pipe that nobody reads any more.
         with contextlib.suppress(ValueError, AttributeError, BrokenPipeError):
-            target.write(text)
+            try:
+                target.write(text)
+            except UnicodeEncodeError as error:
+                target.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
             target.flush()
 
 

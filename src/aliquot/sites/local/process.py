@@ -26,6 +26,7 @@ class WorkerProcess:
         self.cell = Cell.create()
         self.readers = [LineReader(out, "stdout", output), LineReader(err, "stderr", output)]
         self._nursery = nursery
+        self._token = -1
         try:
             self._token = nursery.fork((theirs.fileno(), self.cell.descriptor, their_out, their_err), threads)
         except BaseException:
@@ -38,7 +39,9 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End it and all that it started, at once."""
-        if self.process is not None:
+        if self.process is None:
+            self._nursery.kill(self._token)
+        else:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process, signal.SIGKILL)
 
@@ -60,3 +63,4 @@ class WorkerProcess:
         for reader in self.readers:
             reader.close()
         self.readers = []
+        self._nursery.forget(self._token)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import time
 from typing import Any
@@ -31,6 +32,10 @@ _MOST_FALSE_STARTS = 5
 _CLOSE_SECONDS = 2.0
 
 
+class InterruptedRunError(Exception):
+    """Somebody has called `Workplace.interrupt`."""
+
+
 class Workplace:
     """The workers of one run on this machine. Fulfils `aliquot.sites.Site`."""
 
@@ -39,10 +44,13 @@ class Workplace:
         self._output = output
         # The nursery starts while the work is pickled.
         self._nursery = the_nursery()
+        self._packed_stepper = _pack_stepper(work)
         self._cores = max(1, min(cores, work.units))
         self._threads = max(1, cores // self._cores)
         self._allowed_bytes = None if memory_bytes is None else memory_bytes // self._cores
         self._poll = select.epoll()
+        self._interrupt = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poll.register(self._interrupt, select.EPOLLIN)
         self._watched: dict[int, tuple[WorkerProcess, LineReader | None]] = {}
         self._workers: dict[int, WorkerProcess] = {}
         self._next_number = 0
@@ -51,7 +59,6 @@ class Workplace:
         self._results: dict[int, Packed | StepError] = {}
         self._next_result = 0
         self.cpu_seconds = 0.0  # that went into steps
-        self._packed_stepper = _pack_stepper(work)
         for _ in range(self._cores):
             self._start_worker()
 
@@ -109,10 +116,16 @@ class Workplace:
                 break
             # Milliseconds are epoll's resolution; half of one is waited for actively by nobody.
             for descriptor, _ in self._poll.poll(left if left < 0 else max(left, 0.001)):
+                if descriptor == self._interrupt:
+                    raise InterruptedRunError
                 if descriptor in self._watched:
                     self._read(*self._watched[descriptor])
         events, self._events = self._events, []
         return events
+
+    def interrupt(self) -> None:
+        """From another thread: have `wait` raise `InterruptedRunError`."""
+        os.eventfd_write(self._interrupt, 1)
 
     def close(self) -> None:
         """Let all workers go; those at work are killed. What they printed is passed on to the end."""
@@ -144,6 +157,7 @@ class Workplace:
                 left.close()
         self._results.clear()
         self._poll.close()
+        os.close(self._interrupt)
 
     def abandon(self) -> None:
         """Kill all workers, whatever they are doing, and close."""
@@ -176,7 +190,9 @@ class Workplace:
             reader.read()
         start, stop = worker.cell.running()
         if stop <= worker.reported_to:
-            start = stop = 0  # it was not in a step
+            start = stop = 0  # it had sent up all that it had begun
+        elif start == stop:
+            start = worker.reported_to  # it was between steps, or sending up what it had done
         if worker.process is None or (start == stop and not worker.has_reported):
             self._false_starts += 1
         del self._workers[worker.number]
