@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 from typing import Protocol
 
+import aliquot
 from bench import (
     compressed,
     copies,
@@ -56,6 +58,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
     parser.add_argument("--repeats", type=int, default=7, metavar="N", help="how often each contender runs (7)")
     told = parser.parse_args()
+    compileall.compile_dir(os.path.dirname(aliquot.__file__), quiet=1)
     unknown = [name for name in told.parts if name not in _PARTS]
     if unknown:
         parser.error(f"there is no part {unknown[0]!r}: there are {', '.join(_PARTS)}")

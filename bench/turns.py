@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -94,6 +96,9 @@ def in_fresh_process(
     contender: str, workload: str, *, quick: bool, environment: Mapping[str, str] | None = None
 ) -> Turn:
     command = [sys.executable, "-m", "bench.pool_turn", contender, workload, *(["--quick"] if quick else [])]
+    # With bytecode, as installed packages have it; without what an earlier turn has learned.
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    learned = tempfile.mkdtemp(prefix="aliquot-bench-")
     # A group of its own can be ended with all workers in it. Not a session of its own: Linux may share the cores
     # between sessions first, and beside busy programs the turn would get another part of a core than was measured.
     process = subprocess.Popen(
@@ -102,7 +107,7 @@ def in_fresh_process(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **(environment or {})},
+        env={**inherited, "ALIQUOT_CACHE": learned, **(environment or {})},
         process_group=0,
     )
     try:
@@ -112,6 +117,8 @@ def in_fresh_process(
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         raise
+    finally:
+        shutil.rmtree(learned, ignore_errors=True)
     if process.returncode != 0:
         raise RuntimeError(f"{contender} failed at {workload} with exit code {process.returncode}:\n{errors[-4000:]}")
     # Libraries may print as well, but only before the call is over.

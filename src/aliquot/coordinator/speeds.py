@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import median
 
 from aliquot.coordinator.rates import UnitSeconds
 
@@ -42,9 +41,9 @@ class Speed:
 
 def first_speeds(unit_seconds: Sequence[float]) -> list[Speed]:
     """Speeds by what a unit takes each worker in its first span; in the order of the units."""
-    typical = median(unit_seconds)
+    typical = _median(unit_seconds)
     is_other = [
-        abs(math.log(median(unit_seconds[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1]) / typical))
+        abs(math.log(_median(unit_seconds[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1]) / typical))
         > math.log(_OTHER_UNITS_FACTOR)
         for at in range(len(unit_seconds))
     ]
@@ -55,7 +54,7 @@ def first_speeds(unit_seconds: Sequence[float]) -> list[Speed]:
             stop += 1
         region = unit_seconds[start:stop]
         reference, doubt = (
-            (median(region), _MEASURED + _UNKNOWN / len(region)) if is_other[start] else (typical, _MEASURED)
+            (_median(region), _MEASURED + _UNKNOWN / len(region)) if is_other[start] else (typical, _MEASURED)
         )
         for seconds in region:
             ratio = reference / seconds
@@ -77,3 +76,10 @@ def compare(first: Speed, first_rate: UnitSeconds, second: Speed, second_unit_se
         weight = speed.doubt / doubt
         speed.value *= math.exp(weight * error)
         speed.doubt *= 1 - weight
+
+
+def _median(numbers: Sequence[float]) -> float:
+    # The one of the standard library imports exact arithmetic and chance, which takes as long as to start a worker.
+    ordered = sorted(numbers)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
