@@ -17,3 +17,15 @@ def test_the_demo_runs_on_a_small_file(tmp_path: Path) -> None:
     reads = path.read_bytes().count(b"\n+\n")
     assert f"{reads:,} reads, remembered" in ran.stdout
     assert ran.stdout.count("%") == 5
+
+
+def test_the_histogram_has_every_read(tmp_path: Path) -> None:
+    """On all cores, with a report at the end."""
+    path = tmp_path / "small.fastq"
+    subprocess.run([sys.executable, EXAMPLES / "make_fastq.py", path, "1"], check=True)
+    ran = subprocess.run(
+        [sys.executable, EXAMPLES / "gc_histogram.py", path], capture_output=True, text=True, check=True
+    )
+    reads = path.read_bytes().count(b"\n+\n")
+    assert f"G and C in {reads:,} reads" in ran.stdout
+    assert f"{reads:,} units in" in ran.stdout
