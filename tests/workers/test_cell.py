@@ -70,7 +70,7 @@ def test_a_small_share_may_be_nothing(cell: Cell, share: float) -> None:
     """The end stays where it was, and that is the answer."""
     cell.begin(1, 0, 100)
     assert cell.give(1, share) == 100
-    assert cell.stop() == 100
+    assert cell.stop(1) == 100
 
 
 def test_numbers_beyond_four_gigabytes_fit(cell: Cell) -> None:
@@ -78,7 +78,7 @@ def test_numbers_beyond_four_gigabytes_fit(cell: Cell) -> None:
     far = 10**15
     cell.begin(1, far, far + 100)
     assert cell.claim(1, 10) == (far, far + 10)
-    assert cell.stop() == far + 100
+    assert cell.stop(1) == far + 100
 
 
 Moves = list[tuple[str, float]]

@@ -131,23 +131,24 @@ def test_a_stepper_travels_without_what_it_has_done() -> None:
 
 
 @given(st.lists(st.integers(0, 30), min_size=30, max_size=30), st.sets(st.integers(1, 29)), st.data())
-def test_a_step_may_reach_across_windows(values: list[int], cuts: set[int], data: st.DataObject) -> None:
-    """The units are those that were asked for, wherever they were sent."""
+def test_a_step_within_a_window_gets_its_units(values: list[int], cuts: set[int], data: st.DataObject) -> None:
+    """The units are those that were asked for; a step ends where its window does."""
     items = windows(values, sorted(cuts))
     at = 0
     while at < 30:
-        stop = data.draw(st.integers(at + 1, 30))
+        stop = data.draw(st.integers(at + 1, items.window_end(at)))
         assert list(items.get(at, stop)) == values[at:stop]
         at = stop
+    assert items.window_end(30) == 30
 
 
-@pytest.mark.parametrize("cuts", [[], [4], [3], [2, 3, 5]], ids=str)
-@pytest.mark.parametrize("values", [np.arange(8), np.arange(16).reshape(8, 2)], ids=["numbers", "rows"])
-def test_a_step_across_windows_of_an_array_is_an_array(values: Any, cuts: list[int]) -> None:
-    """The function is given the same kind of batch wherever the source happens to be cut."""
-    found = windows(values, cuts).get(2, 6)
-    assert isinstance(found, np.ndarray)
-    assert (found == values[2:6]).all()
+@pytest.mark.parametrize("values", [np.arange(8), np.ma.masked_less(np.arange(8), 4), b"12345678"], ids=repr)
+def test_a_batch_is_of_the_type_that_was_given(values: Any) -> None:
+    """A masked array keeps its mask, and bytes stay bytes."""
+    items = windows(values, [4])
+    assert items.window_end(0) == 4
+    assert type(items.get(1, 4)) is type(values)
+    assert str(items.get(1, 4)) == str(values[1:4])
 
 
 def test_units_that_cannot_be_unpickled_fail_where_they_are_used() -> None:

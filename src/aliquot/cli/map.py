@@ -71,7 +71,8 @@ def map_function(
         if not isinstance(error.__cause__, RemoteTraceback):
             raise
         # What the user's function raised, without what called it here.
-        click.echo(f"{error.__cause__}\n{error.__notes__[-1]}", err=True)
+        where = getattr(error, "__notes__", [f"aliquot: {error}"])[-1]
+        click.echo(f"{error.__cause__}\n{where}", err=True)
         sys.exit(_EXIT_FAILED)
 
 

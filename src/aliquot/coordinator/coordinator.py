@@ -234,7 +234,9 @@ class Coordinator:
 
     def _put_back(self, worker: Worker, start: int, stop: int, error: int | None, commands: list[Command]) -> None:
         """All of a span that was not sent up waits again; the step that failed, apart."""
-        attempts = worker.attempts + 1
+        # What failed as a part of more was not tried by itself before.
+        is_the_same = start == worker.span_start and stop == worker.stop
+        attempts = worker.attempts + 1 if is_the_same else 1
         self._waiting.add(Waiting(worker.done_to, start))
         self._waiting.add(Waiting(stop, worker.stop))
         if attempts < _MOST_ATTEMPTS:
@@ -294,7 +296,8 @@ class Coordinator:
         first_size = _FIRST_SIZES[self._joined_workers % len(_FIRST_SIZES)] if not self.time.observations else 1
         self._move(worker, "assigned", "running")
         worker.span = self._next_span
-        worker.done_to, worker.stop = taken.start, taken.stop
+        worker.span_start = worker.done_to = taken.start
+        worker.stop = taken.stop
         worker.attempts, worker.error = taken.attempts, taken.error
         worker.model, worker.is_compared = tail_of, False
         if tail_of is not None and tail_of.rate is not None:

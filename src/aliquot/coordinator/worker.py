@@ -32,6 +32,7 @@ class Worker:
         "ready_seconds",
         "report_seconds",
         "span",
+        "span_start",
         "speed",
         "state",
         "stop",
@@ -43,6 +44,7 @@ class Worker:
         self.id = worker
         self.state: State = "idle"
         self.span = -1
+        self.span_start = 0
         self.done_to = 0
         self.stop = 0
         self.attempts = 0  # failed attempts at this very span

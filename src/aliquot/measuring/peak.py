@@ -24,7 +24,7 @@ class PeakMeter:
             self._clear_refs = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
             os.pwrite(self._clear_refs, _RESET_PEAK, 0)
         except OSError:
-            pass  # not Linux, or /proc is not there
+            self._clear_refs = -1  # not Linux, or /proc is not there, or not to be written
         self.is_exact = self._clear_refs >= 0
 
     def reset(self) -> None:

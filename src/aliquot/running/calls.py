@@ -41,7 +41,7 @@ def map(
     ``items`` is any iterable, or a file or virtual file, whose units are then read by the workers themselves.
     ``on`` is where to run, by default all cores of this machine. ``size`` is a first guess of how many items to run at
     once; any guess will do. ``target_seconds`` is how long a step may take (1); 0 means one item at a time.
-    ``progress`` shows a display (True), nothing (False), or whatever suits the place (None).
+    ``progress=False`` shows nothing; else there is a display on a terminal, and elsewhere a line now and then.
 
     >>> aliquot.map(math.sqrt, range(4))
     [0.0, 1.0, 1.4142135623730951, 1.7320508075688772]

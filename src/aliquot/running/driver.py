@@ -16,14 +16,19 @@ from aliquot.coordinator import (
     Merge,
     Progressed,
     Spill,
+    StepFailed,
     Ticked,
     Trim,
+    WorkerLost,
 )
 from aliquot.running.outcome import Failure
 from aliquot.running.results import Results
 from aliquot.running.tally import Tally
 from aliquot.sites.site import Site, StepError
 from aliquot.workers.packing import Packed
+
+# How often a watcher looks, where nothing happens: steps may be long.
+_WATCH_SECONDS = 1.0
 
 
 class ResultSite(Site, Protocol):
@@ -34,6 +39,12 @@ class ResultSite(Site, Protocol):
 
     def take_error(self, error: int) -> StepError:
         """What went wrong in a worker; once."""
+
+    def settle_error(self, error: int, *, is_final: bool) -> None:
+        """Whether somebody will ask for it, or the units are tried again."""
+
+    def acknowledge(self, worker: int, result_bytes: int) -> None:
+        """A result has been dealt with."""
 
 
 class Watcher(Protocol):
@@ -60,7 +71,9 @@ def drive(
     while not coordinator.is_over:
         if failures and (not finish_front or results.appended_to >= failures[0].start):
             break
-        events = site.wait(coordinator.wake_seconds(site.now_seconds())) or [Ticked()]
+        now_seconds = site.now_seconds()
+        wake_seconds = coordinator.wake_seconds(now_seconds) or now_seconds + _WATCH_SECONDS
+        events = site.wait(wake_seconds) or [Ticked()]
         for event in events:
             commands = handle(coordinator, site, results, event)
             tally.note(event, commands, site.now_seconds())
@@ -86,6 +99,10 @@ def handle(coordinator: Coordinator, site: ResultSite, results: Results, event: 
             results.perform(command)
     if isinstance(event, Progressed):
         results.unpack_early(event.result)
+        site.acknowledge(event.worker, event.result_bytes)
+    elif isinstance(event, StepFailed | WorkerLost) and event.error is not None:
+        is_final = any(isinstance(command, GiveUp) for command in commands)
+        site.settle_error(event.error, is_final=is_final)
     return commands
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
-import queue
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _MOST_WAITING_BYTES = 256 << 20
 # Values that nobody has taken yet; workers wait beyond that.
 _MOST_UNTAKEN_RESULTS = 64
+_MOST_UNTAKEN_BYTES = 64 << 20
 
 
 class Plan(NamedTuple):
@@ -53,29 +56,27 @@ def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
     began_seconds = time.monotonic()
     key = learned.fingerprint(*plan.functions)
     options = plan.options
-    progress = make_progress(options.progress, plan.label)
     work = Work(plan.stepper, plan.units, plan.sent_items, options.target_seconds)
-    workplace = options.site.start(work, progress)
-    results = Results(plan.sink, plan.join)
     tally = Tally()
-    failures: tuple[Failure, ...] = ()
-    is_over = False
-    try:
+    # Whatever happens, and whatever fails while it is left, all of this is closed.
+    with contextlib.ExitStack() as stack:
+        progress = make_progress(options.progress, plan.label)
+        stack.callback(progress.close)
+        results = Results(plan.sink, plan.join)
+        stack.callback(results.close)
+        workplace = options.site.start(work, progress)
+        stack.callback(workplace.close)
         if flow is not None:
+            stack.callback(flow.finished)
             flow.started(workplace)
         coordinator = _make_coordinator(plan, workplace, key)
         # A stream gives all values before the first failed unit; elsewhere they would be of no use.
         failures = drive(
             coordinator, workplace, results, tally, progress, finish_front=plan.is_streamed and plan.is_ordered
         )
-        is_over = not failures
-    finally:
-        if flow is not None:
-            flow.finished()
-        (workplace.close if is_over else workplace.abandon)()
-        results.close()
-        progress.close()
-    if is_over:
+        if not failures:
+            workplace.let_workers_end()
+    if not failures:
         learned.save(key, coordinator.time, coordinator.memory)
     report = _make_report(coordinator, workplace, tally, results, time.monotonic() - began_seconds)
     return Outcome(results.outcome, report, failures)
@@ -135,12 +136,11 @@ class _Stream(Iterator[Any]):
                 return value
             if self._flow.is_over:
                 raise StopIteration
-            got = self._flow.queue.get()
+            got = self._flow.get()
             if isinstance(got, list):
                 self._values = iter(got)
                 continue
-            self._flow.is_over = True
-            self._thread.join()
+            self._flow.stop()
             if got is not None:
                 raise got
 
@@ -159,37 +159,68 @@ class _Flow:
     """What a stream and its run share: values on their way, and the wish to stop."""
 
     def __init__(self) -> None:
-        self.queue: queue.Queue[list[Any] | BaseException | None] = queue.Queue(_MOST_UNTAKEN_RESULTS)
-        self.is_over = False
+        self._values: collections.deque[tuple[list[Any] | BaseException | None, int]] = collections.deque()
+        self._untaken_bytes = 0
         self._workplace: Workplace | None = None
-        self._lock = threading.Lock()
+        # Reentrant: a stream may be collected, and so stop, in the middle of anything.
+        self._changed = threading.Condition(threading.RLock())
+        self._process = os.getpid()
+        self.is_over = False
 
     def started(self, workplace: Workplace) -> None:
         """The run has its workers."""
-        with self._lock:
+        with self._changed:
             self._workplace = workplace
             if self.is_over:
                 workplace.interrupt()
 
     def finished(self) -> None:
         """The run has no workers any more."""
-        with self._lock:
+        with self._changed:
             self._workplace = None
 
     def stop(self) -> None:
-        """Nobody wants the values any more."""
-        with self._lock:
+        """Nobody wants the values any more; not in a forked process, which has a copy of all this."""
+        if self._process != os.getpid():
+            return
+        with self._changed:
             self.is_over = True
+            self._values.clear()
             if self._workplace is not None:
                 self._workplace.interrupt()
+            self._changed.notify_all()
 
     def put(self, values: list[Any] | BaseException | None) -> None:
         """Wait until there is room, or nobody wants it."""
-        while not self.is_over:
-            with contextlib.suppress(queue.Full):
-                self.queue.put(values, timeout=0.1)
-                return
-        raise InterruptedRunError
+        weight = _weight(values) if isinstance(values, list) else 0
+        with self._changed:
+            while not self.is_over and self._is_full():
+                self._changed.wait()
+            if self.is_over:
+                raise InterruptedRunError
+            self._values.append((values, weight))
+            self._untaken_bytes += weight
+            self._changed.notify_all()
+
+    def get(self) -> list[Any] | BaseException | None:
+        """The next ones, as soon as there are some; None at the end."""
+        with self._changed:
+            while not self._values and not self.is_over:
+                self._changed.wait()
+            if not self._values:
+                return None
+            values, weight = self._values.popleft()
+            self._untaken_bytes -= weight
+            self._changed.notify_all()
+            return values
+
+    def _is_full(self) -> bool:
+        return len(self._values) >= _MOST_UNTAKEN_RESULTS or self._untaken_bytes >= _MOST_UNTAKEN_BYTES
+
+
+def _weight(values: list[Any]) -> int:
+    """About how many bytes they take."""
+    return sum(getattr(value, "nbytes", 0) or sys.getsizeof(value, 0) for value in values)
 
 
 def _run_into(plan: Plan, flow: _Flow) -> None:

@@ -19,7 +19,7 @@ class Options(NamedTuple):
 
 
 def make_options(on: Any, size: Any, target_seconds: Any, progress: bool | None) -> Options:
-    """Refuse what cannot be meant, before anything is started."""
+    """Refuse what cannot be meant, before any worker is started."""
     if on is not None and not isinstance(on, Local):
         raise UsageError(f"on={on!r:.200} is not a site: use aliquot.sites.Local(cores=, memory=)")
     if size is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, is_ordered: bool = True) -> Plan:
     """A function of one unit."""
     _check_callable(function)
-    found, units, sent = _items_of(items)
+    found, units, sent = _items_of(items if _gives_units_by_slice(items) else _listed(items))
     return Plan(
         stepper=EachStepper(function, found),
         units=units,
@@ -94,6 +94,13 @@ def _can_be_sliced(source: Any) -> bool:
         return len(source) >= 0 and len(source[0:0]) == 0 and not isinstance(source, Mapping)
     except Exception:
         return False
+
+
+def _gives_units_by_slice(source: Any) -> bool:
+    """Whether a slice holds what iterating gives: not so for a table, whose slices are rows and which gives columns."""
+    kind = type(source)
+    is_array = (kind.__module__, kind.__name__) == ("numpy", "ndarray")
+    return is_array or isinstance(source, Sequence | range | os.PathLike) or _is_virtual_file(source)
 
 
 def _listed(source: Any) -> list[Any]:

@@ -10,6 +10,7 @@ from aliquot.coordinator import Append, Finish, Merge, Spill
 from aliquot.workers.packing import Packed, pack
 
 _MOST_UNPACKED_BYTES = 64 << 20
+_MOST_KEPT_FILES = 64
 
 ResultCommand = Append | Merge | Spill | Finish
 
@@ -86,6 +87,9 @@ class Results:
 
     def arrived(self, result: int, start: int, stop: int, packed: Packed) -> None:
         """A worker has sent the result of some units."""
+        # A process has about a thousand descriptors, and more results than that may have to wait.
+        if packed.descriptor is not None and len(self._kept) >= _MOST_KEPT_FILES:
+            packed = packed.in_memory()
         self._kept[result] = (start, stop, packed)
 
     def perform(self, command: ResultCommand) -> None:

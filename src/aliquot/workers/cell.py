@@ -65,9 +65,9 @@ class Cell:
             if self._numbers[_SPAN] == span:
                 self._numbers[_NEXT] = unit
 
-    def stop(self) -> int:
-        """Where the span ends at the moment."""
-        return self._numbers[_STOP]
+    def stop(self, span: int) -> int:
+        """Where a span ends at the moment; 0 if it is another one by now."""
+        return self._numbers[_STOP] if self._numbers[_SPAN] == span else 0
 
     def unstarted_units(self) -> int:
         """About how many units of the span were not claimed."""

@@ -8,6 +8,7 @@ A large value is in a file whose descriptor travels with the message (see packin
 from __future__ import annotations
 
 import _socket
+import errno
 import os
 import struct
 from _pickle import dumps, loads
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Parent to worker.
-WORK, ASSIGN, ITEMS, ADVISE = "work", "assign", "items", "advise"
+WORK, ASSIGN, ITEMS, ADVISE, TAKEN = "work", "assign", "items", "advise", "taken"
 # Worker to parent.
 READY, REPORT, FAILED, NEED = "ready", "report", "failed", "need"
 
@@ -95,13 +96,15 @@ class Channel:
     def _read(self, flags: int = 0) -> bool:
         """Read some; False at the end."""
         try:
-            content, ancillary, _, _ = self._socket.recvmsg(
+            content, ancillary, received_flags, _ = self._socket.recvmsg(
                 _RECEIVE_BYTES, _ANCILLARY_BYTES, flags | _socket.MSG_CMSG_CLOEXEC
             )
         except BlockingIOError:
             return True
         except ConnectionResetError:
             return False
+        if received_flags & _socket.MSG_CTRUNC:
+            raise OSError(errno.EMFILE, "too many open files: a worker's result could not be received (see ulimit -n)")
         for level, kind, data in ancillary:
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
                 self._descriptors += [number for (number,) in _DESCRIPTOR.iter_unpack(data)]

@@ -11,7 +11,7 @@ from aliquot.sizing import ItemSizer, ReportPacer, StepSizer
 from aliquot.workers import channel as messages
 from aliquot.workers.cell import Cell
 from aliquot.workers.channel import Channel, Message
-from aliquot.workers.packing import Packed, pack
+from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
 from aliquot.workers.stepping import EachStepper, SentItems, UnitError, bounded_repr
 
 TYPE_CHECKING = False
@@ -25,6 +25,7 @@ _SHORTEST_MEASURED_SECONDS = 0.1
 # Items are asked for this long ahead, unless they are large.
 _AHEAD_SECONDS = 0.5
 _AHEAD_BYTES = 8 << 20
+_MOST_UNTAKEN_BYTES = 128 << 20
 
 
 class _ParentGoneError(Exception):
@@ -42,6 +43,7 @@ class Worker:
         self._sizer: ItemSizer | StepSizer = StepSizer()
         self._span = -1
         self._put_off: list[Message] = []
+        self.untaken_bytes = 0  # of large values that were sent
 
     def put_off(self, message: Message) -> None:
         """What came amid a span but is about the next one."""
@@ -75,6 +77,8 @@ class Worker:
             _SpanRun(self, span, start, stop).run()
         elif message.kind == messages.ADVISE:
             self._sizer.learn(*message.numbers[1])
+        elif message.kind == messages.TAKEN:
+            self.untaken_bytes -= message.numbers[0]
 
     def _prepare(self, message: Message) -> None:
         target_seconds, allowed_bytes = message.numbers
@@ -152,11 +156,12 @@ class _SpanRun:
         self._resident_bytes = meter.resident_bytes()
         done_to = self._reported_to
         while True:
-            start, stop = cell.claim(self._span, sizer.choose(cell.unstarted_units()))
+            wanted = sizer.choose(cell.unstarted_units())
+            if self._sent is not None and wanted:
+                wanted = self._have_items(done_to, wanted)
+            start, stop = cell.claim(self._span, wanted)
             if start == stop:
                 break
-            if self._sent is not None:
-                self._have_items(start, stop)
             began, cpu_began = time.perf_counter(), time.process_time()
             if not self._has_begun:
                 self._has_begun = True
@@ -231,6 +236,7 @@ class _SpanRun:
     def _send_report(self, stop: int, packed: Packed) -> None:
         setup_seconds, self._setup_seconds = self._setup_seconds, None
         self._learn()
+        packed_bytes = packed.total_bytes
         _flush_output()
         self._channel.send(
             messages.REPORT,
@@ -247,6 +253,8 @@ class _SpanRun:
             ),
             packed,
         )
+        if packed_bytes > MOST_INLINE_BYTES:
+            self._worker.untaken_bytes += packed_bytes
         self._reported_to = stop
         self._steps = 0
         self._busy_seconds = self._cpu_seconds = 0.0
@@ -254,12 +262,18 @@ class _SpanRun:
         self._seen_peaks.clear()
         for message in self._channel.receive_ready():
             self._take_amid_span(message)
+        # Large values are in memory until the parent has taken them.
+        while self._worker.untaken_bytes > _MOST_UNTAKEN_BYTES:
+            self._take_amid_span(self._worker.receive())
 
     # Failing
 
     def _fail(self, failure: UnitError) -> None:
         """Send up what came before, then the failure; the rest of the span is the coordinator's again."""
-        if failure.start > self._reported_to and not self._report(failure.start):
+        if failure.spoils_earlier_steps:
+            self._stepper.take()
+            failure.start = self._reported_to
+        elif failure.start > self._reported_to and not self._report(failure.start):
             return
         self._send_failure(failure)
 
@@ -267,13 +281,16 @@ class _SpanRun:
         """Find the unit whose value cannot be pickled where values are kept apart; send up those before it."""
         start = self._reported_to
         if isinstance(self._stepper, EachStepper):
-            bad = next(number for number, one in enumerate(value) if not _can_be_packed(one))
+            bad = next((number for number, one in enumerate(value) if not _can_be_packed(one)), None)
+        else:
+            bad = None
+        if bad is None:
+            shown = f"the value is {bounded_repr([value], 0)}"
+        else:
             if bad:
                 self._send_report(start + bad, pack(value[:bad]))
             start, stop = start + bad, start + bad + 1
             shown = f"its value is {bounded_repr(value, bad)}"
-        else:
-            shown = f"the value is {bounded_repr([value], 0)}"
         error.add_note("what the function returned cannot be sent from the worker to its parent: it cannot be pickled")
         self._send_failure(UnitError(error, start, stop, shown))
 
@@ -295,19 +312,20 @@ class _SpanRun:
 
     # Items that the parent sends
 
-    def _have_items(self, start: int, stop: int) -> None:
-        """Wait until all items of a step are here, and ask for those of the next ones before they are needed."""
+    def _have_items(self, start: int, wanted: int) -> int:
+        """Wait for the items of a step, and ask for the next ones before they are needed; how many are in one piece."""
         sent = self._sent
         assert sent is not None
-        while sent.available_to < stop:
-            if self._asked_to < stop:
-                self._ask_for_items(stop)
+        while (end := sent.window_end(start)) == start:
+            if self._asked_to <= start and not self._ask_for_items(start + wanted):
+                return 0  # all that was left has just been given to another worker
             self._take_amid_span(self._worker.receive())
-        nothing_on_its_way = self._asked_to <= sent.available_to
-        if nothing_on_its_way and sent.available_to - stop < self._window_units / 2:
-            self._ask_for_items(stop)
+        if self._asked_to <= sent.available_to and sent.available_to - start - wanted < self._window_units / 2:
+            self._ask_for_items(self._asked_to + wanted)
+        return min(wanted, end - start)
 
-    def _ask_for_items(self, at_least_to: int) -> None:
+    def _ask_for_items(self, at_least_to: int) -> bool:
+        """Ask for the next window; False if the span has no more."""
         start = self._asked_to
         unit_seconds = self._sizer.unit_seconds or _AHEAD_SECONDS
         unit_bytes = self._window_bytes / self._window_units
@@ -316,11 +334,12 @@ class _SpanRun:
             _AHEAD_SECONDS / max(unit_seconds, 1e-9),
             _AHEAD_BYTES / max(unit_bytes, 1e-9),
         )
-        end_of_span = self._cell.stop()
-        stop = min(max(start + int(units), at_least_to), max(end_of_span, at_least_to))
-        if start < stop:
-            self._asked_to = stop
-            self._channel.send(messages.NEED, (self._span, start, stop))
+        stop = min(max(start + int(units), at_least_to), self._cell.stop(self._span))
+        if start >= stop:
+            return False
+        self._asked_to = stop
+        self._channel.send(messages.NEED, (self._span, start, stop))
+        return True
 
     def _take_amid_span(self, message: Message) -> None:
         if message.kind == messages.ITEMS:
@@ -335,6 +354,8 @@ class _SpanRun:
                 message.value.close()
         elif message.kind == messages.ADVISE:
             self._sizer.learn(*message.numbers[1])
+        elif message.kind == messages.TAKEN:
+            self._worker.untaken_bytes -= message.numbers[0]
         else:
             # The parent knows of the last report of this span before it was left here.
             self._worker.put_off(message)

@@ -26,6 +26,7 @@ class Nursery:
     def __init__(self, preload: tuple[str, ...] = ()) -> None:
         self._lock = threading.Lock()
         self._next_token = 0
+        self._is_broken = False
         self._wanted: set[int] = set()  # tokens that may still be asked about
         self._exit_codes: dict[int, int] = {}  # of some of those
         self._has_read = False
@@ -86,7 +87,7 @@ class Nursery:
     @property
     def is_alive(self) -> bool:
         """Whether it can fork, and is this process's own."""
-        if self.parent != os.getpid():
+        if self.parent != os.getpid() or self._is_broken:
             return False
         try:
             return os.waitpid(self._process, os.WNOHANG) == (0, 0)
@@ -106,10 +107,15 @@ class Nursery:
         try:
             self._socket.sendmsg([_SIZE.pack(len(content))], ancillary)
             self._socket.sendall(content)
-        except (BrokenPipeError, ConnectionResetError) as error:
+        except OSError as error:
+            self._is_broken = True
             raise SiteError(
                 "the process that starts workers has ended: was it killed? Run again, and a new one is started"
             ) from error
+        except BaseException:
+            # Interrupted amid a request, which the nursery would go on reading: another one is started.
+            self._is_broken = True
+            raise
 
     def _read_exits(self, wait_seconds: float) -> bool:
         """Read what the nursery told; False if it is gone."""

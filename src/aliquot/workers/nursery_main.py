@@ -22,6 +22,8 @@ _SIZE = struct.Struct("<I")
 _DESCRIPTORS = struct.Struct("4i")
 _EXIT = struct.Struct("<qi")
 
+# Told instead of an exit code where the system refused to start a process.
+CANNOT_FORK = 1000
 # The descriptors that the nursery is started with.
 REQUESTS, LIFELINE = 3, 4
 
@@ -60,18 +62,29 @@ def main() -> None:
         token, surroundings = request
         if surroundings is None:
             for process in [process for process, its_token in tokens.items() if its_token == token]:
-                os.killpg(process, signal.SIGKILL)
+                try:
+                    os.killpg(process, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass  # it has just ended by itself
             continue
         # A worker that dies at once must be known by then.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError:
+            requests.sendall(_EXIT.pack(token, CANNOT_FORK))
+            process = -1
         if process == 0:
             requests.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
             _become_worker(descriptors, surroundings)
-        os.setpgid(process, process)  # here too: whoever of the two comes first
-        tokens[process] = token
+        if process > 0:
+            tokens[process] = token
+            try:
+                os.setpgid(process, process)  # here too: whoever of the two comes first
+            except OSError:
+                pass  # it has ended already
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         for descriptor in descriptors:
             os.close(descriptor)

@@ -35,7 +35,7 @@ class Packed:
 
     __slots__ = ("descriptor", "inline", "sizes")
 
-    def __init__(self, inline: bytes, sizes: tuple[int, ...], descriptor: int | None) -> None:
+    def __init__(self, inline: bytes | bytearray, sizes: tuple[int, ...], descriptor: int | None) -> None:
         self.inline = inline
         self.sizes = sizes
         self.descriptor = descriptor
@@ -47,9 +47,7 @@ class Packed:
 
     def load(self) -> Any:
         """Unpickle; arrays stay where they are, and keep the file mapped as long as they live."""
-        if self.descriptor is None:
-            return loads(self.inline)
-        pickled, *buffers = self._parts(_map(self.descriptor, _layout(self.sizes)[-1]))
+        pickled, *buffers = self._parts(self.content())
         return loads(pickled, buffers=buffers)
 
     def content(self) -> memoryview:
@@ -72,6 +70,14 @@ class Packed:
             os.close(descriptor)
             raise
         return cls(b"", sizes, descriptor)
+
+    def in_memory(self) -> Packed:
+        """The same without a file; closes this one."""
+        if self.descriptor is None:
+            return self
+        content = bytearray(self.content())
+        self.close()
+        return Packed(content, self.sizes, None)
 
     def copy(self) -> Packed:
         """The same, to be sent once more."""
@@ -156,7 +162,8 @@ def _layout(sizes: tuple[int, ...]) -> list[int]:
 def _map(descriptor: int, size: int) -> memoryview:
     """The content of a file, where it is; copied where it is small, or where too many are mapped already."""
     if size >= _SMALLEST_MAPPED_BYTES and len(_mapped) < _MOST_MAPPED:
-        mapped = mmap.mmap(descriptor, size)
+        # Private: what one process writes to its array is not another's business.
+        mapped = mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
         number = id(mapped)
         _mapped[number] = weakref(mapped, lambda _: _mapped.pop(number, None))
         return memoryview(mapped)

@@ -49,7 +49,15 @@ _LOOKS_AT_THE_CLOCK = 64
 class UnitError(Exception):
     """Carries what the user's function raised, at which units, and the unit itself, where it is one, as text."""
 
-    def __init__(self, error: BaseException, start: int, stop: int, shown: str | None = None) -> None:
+    def __init__(
+        self,
+        error: BaseException,
+        start: int,
+        stop: int,
+        shown: str | None = None,
+        *,
+        spoils_earlier_steps: bool = False,
+    ) -> None:
         try:
             words = str(error)
         except Exception:
@@ -59,6 +67,7 @@ class UnitError(Exception):
         self.start = start
         self.stop = stop
         self.shown = shown
+        self.spoils_earlier_steps = spoils_earlier_steps  # what was kept of them is not good any more
 
 
 class RangeItems:
@@ -114,16 +123,19 @@ class SentItems:
         """All are here already."""
         self._windows = [(0, len(items), items)]
 
-    def get(self, start: int, stop: int) -> Sequence[Any]:
-        """From one window, or from some where a step reaches into the next."""
-        while self._windows[0][1] <= start:
+    def window_end(self, unit: int) -> int:
+        """The end of the window that a unit is in; the unit itself if it is not here. Earlier windows are dropped.
+
+        A step stays within a window: what it is given is a slice of what the user gave, of whatever type that is.
+        """
+        while self._windows and self._windows[0][1] <= unit:
             self._windows.pop(0)
-        first, end, items = self._windows[0]
-        if stop <= end:
-            return items[start - first : stop - first]
-        parts = [items[start - first :]]
-        parts += [items[: max(0, stop - first)] for first, _, items in self._windows[1:]]
-        return _concatenated(parts)
+        return self._windows[0][1] if self._windows else unit
+
+    def get(self, start: int, stop: int) -> Sequence[Any]:
+        """Some units of the first window."""
+        first, _, items = self._windows[0]
+        return items[start - first : stop - first]
 
 
 class _Unreadable:
@@ -203,10 +215,14 @@ class BatchStepper:
         items = _get(self.items, start, stop)
         try:
             value = self._function(items)
-            self._value = value if self._is_empty else self._join(self._value, value)
         except BaseException as error:
             shown = bounded_repr(items, 0) if stop - start == 1 else None
             raise UnitError(error, start, stop, shown) from error
+        try:
+            self._value = value if self._is_empty else self._join(self._value, value)
+        except BaseException as error:
+            # It may have changed what was joined before, in part.
+            raise UnitError(error, start, stop, spoils_earlier_steps=True) from error
         self._is_empty = False
         return stop
 
@@ -278,16 +294,6 @@ def bounded_repr(items: Sequence[Any], index: int) -> str | None:
     except Exception as error:
         return f"(no repr: {type(error).__name__})"
     return shown if len(shown) <= _LONGEST_REPR else f"{shown[:_LONGEST_REPR]}... ({len(shown):,} characters)"
-
-
-def _concatenated(parts: list[Any]) -> Sequence[Any]:
-    """Parts of an array are an array again; of anything else, a list."""
-    if hasattr(parts[0], "__array__"):
-        import numpy as np
-
-        joined: Sequence[Any] = np.concatenate(parts)  # type: ignore[assignment]  # it has what is needed of one
-        return joined
-    return [item for part in parts for item in part]
 
 
 def _get(items: Items, start: int, stop: int) -> Sequence[Any]:

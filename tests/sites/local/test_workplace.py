@@ -149,7 +149,7 @@ def test_a_worker_that_dies_after_its_report_was_not_amid_what_it_reported(
         for event in events_until(workplace, lambda event: isinstance(event, WorkerJoined))
         if isinstance(event, WorkerLost)
     ]
-    workplace.abandon()
+    workplace.close()
     assert lost.running_start >= 6 or lost.running_start == lost.running_stop
 
 
@@ -179,14 +179,13 @@ def test_closing_ends_idle_workers() -> None:
     wait_until_gone(*processes)
 
 
-@pytest.mark.parametrize("end", ["close", "abandon"])
-def test_a_worker_whose_first_word_was_not_heard_is_ended_too(tmp_path: Path, end: str) -> None:
+def test_a_worker_whose_first_word_was_not_heard_is_ended_too(tmp_path: Path) -> None:
     """Also one that began a long step before anybody looked: at the end of a run it must not go on."""
     workplace = open_workplace(functools.partial(tell_and_block, str(tmp_path)), 2)
     workplace.perform(Assign(0, 0, 0, 2))
     wait_until((tmp_path / "process").exists, "the worker has begun")
     process = int((tmp_path / "process").read_text())
-    getattr(workplace, end)()
+    workplace.close()
     try:
         wait_until(lambda: not is_running(process), "the worker is gone", seconds=5)
     finally:
@@ -203,7 +202,8 @@ def test_no_descriptor_is_left_by_a_run() -> None:
         workplace.close()
         workplace = open_workplace(double, 5, cores=3)
         workplace.perform(Assign(0, 0, 0, 5))
-        workplace.abandon()
+        workplace.let_workers_end()
+        workplace.close()
         with pytest.raises(aliquot.UsageError):
             open_workplace((number for number in range(3)).send, 5)
     assert len(os.listdir("/proc/self/fd")) == before

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import Literal, Protocol
 
+_LONGEST_LINE_BYTES = 1 << 20
+
 Stream = Literal["stdout", "stderr"]
 
 
@@ -53,6 +55,8 @@ class LineReader:
                 return False
             self._kept += piece
             end = self._kept.rfind(b"\n") + 1
+            if not end and len(self._kept) > _LONGEST_LINE_BYTES:
+                end = len(self._kept)  # not a line: a progress bar, or no text at all
             if end:
                 self._pass_on(self._kept[:end])
                 del self._kept[:end]

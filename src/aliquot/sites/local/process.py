@@ -9,6 +9,7 @@ from aliquot.sites.local.output import LineReader, Output
 from aliquot.workers.cell import Cell
 from aliquot.workers.channel import Channel
 from aliquot.workers.nursery import Nursery
+from aliquot.workers.nursery_main import CANNOT_FORK
 
 
 class WorkerProcess:
@@ -42,7 +43,7 @@ class WorkerProcess:
         if self.process is None:
             self._nursery.kill(self._token)
         else:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process, signal.SIGKILL)
 
     def how_it_ended(self) -> str:
@@ -50,9 +51,12 @@ class WorkerProcess:
         exit_code = self._nursery.exit_code(self._token, wait_seconds=1.0)
         if exit_code is None:
             return "it is gone, and nobody knows why"
+        if exit_code == CANNOT_FORK:
+            return "the system could not start another process (see ulimit -u, and free memory)"
         if exit_code >= 0:
             return f"it ended by itself with exit code {exit_code}"
-        name = signal.Signals(-exit_code).name
+        number = -exit_code
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
         likely = " (often: the machine ran out of memory)" if -exit_code == signal.SIGKILL else ""
         return f"it was killed by {name}{likely}"
 

@@ -25,7 +25,7 @@ from aliquot.sites.work import Work
 from aliquot.workers import channel as messages
 from aliquot.workers.channel import Message
 from aliquot.workers.nursery import the_nursery
-from aliquot.workers.packing import Packed, pack
+from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
 
 # So many workers in a row that end before they have done anything: starting more would not help.
 _MOST_FALSE_STARTS = 5
@@ -59,8 +59,12 @@ class Workplace:
         self._results: dict[int, Packed | StepError] = {}
         self._next_result = 0
         self.cpu_seconds = 0.0  # that went into steps
-        for _ in range(self._cores):
-            self._start_worker()
+        try:
+            for _ in range(self._cores):
+                self._start_worker()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def expected_workers(self) -> int:
@@ -88,6 +92,16 @@ class Workplace:
         assert isinstance(taken, StepError)
         return taken
 
+    def settle_error(self, error: int, *, is_final: bool) -> None:
+        """Keep it for the one who asks, or forget it, as the units are tried again."""
+        if not is_final:
+            self._results.pop(error, None)
+
+    def acknowledge(self, worker: int, result_bytes: int) -> None:
+        """A result has been dealt with: its worker may send as much again."""
+        if result_bytes > MOST_INLINE_BYTES and worker in self._workers:
+            self._send(self._workers[worker], messages.TAKEN, (result_bytes,))
+
     def perform(self, command: WorkerCommand) -> None:
         """Pass a command on; a trim is done here and now."""
         worker = self._workers.get(command.worker)
@@ -114,7 +128,7 @@ class Workplace:
             left = -1.0 if until_seconds is None else until_seconds - time.monotonic()
             if until_seconds is not None and left <= 0:
                 break
-            # Milliseconds are epoll's resolution; half of one is waited for actively by nobody.
+            # epoll counts in milliseconds, and would not wait at all for a part of one.
             for descriptor, _ in self._poll.poll(left if left < 0 else max(left, 0.001)):
                 if descriptor == self._interrupt:
                     raise InterruptedRunError
@@ -127,46 +141,38 @@ class Workplace:
         """From another thread: have `wait` raise `InterruptedRunError`."""
         os.eventfd_write(self._interrupt, 1)
 
-    def close(self) -> None:
-        """Let all workers go; those at work are killed. What they printed is passed on to the end."""
+    def let_workers_end(self) -> None:
+        """All is done: close the channels of the workers, at which they end, and pass on what they still print."""
+        self._poll.unregister(self._interrupt)
         for worker in self._workers.values():
             self._unwatch(worker.channel.fileno())
             worker.channel.close()
-        deadline = time.monotonic() + _CLOSE_SECONDS
         readers = {reader.descriptor: reader for worker in self._workers.values() for reader in worker.readers}
-        is_killed = False
-        while readers:
-            ready = self._poll.poll(0.2)
-            for descriptor, _ in ready:
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        # Something that a worker started may hold on to its output.
+        while readers and time.monotonic() < deadline:
+            for descriptor, _ in self._poll.poll(0.1):
                 if descriptor in readers and not readers[descriptor].read():
                     del readers[descriptor]
                     self._unwatch(descriptor)
-            if not ready and not is_killed:
-                # Idle workers end at once when their channel closes; these are in the middle of a step.
-                is_killed = True
-                self._kill_all()
-            if time.monotonic() > deadline:
-                break  # something that a worker started holds on to its output
-        for worker in self._workers.values():
-            worker.kill()
-            worker.close()
+
+    def close(self) -> None:
+        """Kill all workers that are left, with all that they started; pass on what they had printed."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, self._interrupt)
+            stack.callback(self._poll.close)
+            stack.callback(self._packed_stepper.close)
+            for left in self._results.values():
+                if isinstance(left, Packed):
+                    stack.callback(left.close)
+            for worker in self._workers.values():
+                stack.callback(worker.close)
+                for reader in worker.readers:
+                    stack.callback(reader.read)
+            for worker in self._workers.values():
+                stack.callback(worker.kill)
         self._workers.clear()
-        self._packed_stepper.close()
-        for left in self._results.values():
-            if isinstance(left, Packed):
-                left.close()
         self._results.clear()
-        self._poll.close()
-        os.close(self._interrupt)
-
-    def abandon(self) -> None:
-        """Kill all workers, whatever they are doing, and close."""
-        self._kill_all()
-        self.close()
-
-    def _kill_all(self) -> None:
-        for worker in self._workers.values():
-            worker.kill()
 
     # Workers come and go
 
