@@ -189,14 +189,15 @@ def test_a_worker_that_is_alone_tries_again_itself() -> None:
 def test_a_step_that_fails_twice_is_given_up() -> None:
     """It is told with its error and how often it was tried; the others go on, and there is no whole in the end."""
     coordinator = coordinate(10)
-    tell(coordinator, WorkerJoined(0), StepFailed(0, 0, 0, 10, error=3))
-    commands = tell(coordinator, StepFailed(0, 1, 2, 4, error=4))
+    tell(coordinator, WorkerJoined(0), StepFailed(0, 0, 2, 4, error=3))
+    tell(coordinator, Progressed(0, 1, 0, 2, result=0))
+    commands = tell(coordinator, StepFailed(0, 2, 2, 4, error=4))
     given_up = GiveUp(2, 4, error=4, attempts=2)
     assert given_up in commands
     assert coordinator.failures == [given_up]
     assert coordinator.failed_units == 2
-    check_invariants(coordinator, [])
-    done: list[Slice] = []
+    done = [Slice(0, 2)]
+    check_invariants(coordinator, done)
     while spans := assigned(commands):
         span = spans[0]
         commands = tell(coordinator, Progressed(0, span_of(commands), span.start, span.stop, result=0))
@@ -204,6 +205,15 @@ def test_a_step_that_fails_twice_is_given_up() -> None:
     assert sorted(done) == [Slice(0, 2), Slice(4, 10)]
     assert coordinator.is_over
     assert not any(isinstance(one, Finish) for one in commands)
+
+
+def test_what_failed_as_a_part_of_more_is_tried_by_itself() -> None:
+    """One of many units that failed together has not failed by itself yet."""
+    coordinator = coordinate(10)
+    tell(coordinator, WorkerJoined(0), StepFailed(0, 0, 0, 10, error=3))
+    tell(coordinator, StepFailed(0, 1, 2, 4, error=4))
+    assert coordinator.failures == []
+    check_invariants(coordinator, [])
 
 
 def test_two_failures_of_one_unit_give_it_up_with_the_last_error_known() -> None:
