@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import zlib
@@ -18,7 +19,7 @@ def fingerprint(*functions: Any) -> str:
     """Tell functions apart, also those of the same name: by their names and their code."""
     names, checksum = [], 0
     for function in functions:
-        while hasattr(function, "func") and hasattr(function, "args"):  # functools.partial
+        while isinstance(function, functools.partial):
             function = function.func  # noqa: PLW2901  # what it wraps
         module = getattr(function, "__module__", None) or "builtins"
         name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -31,7 +32,7 @@ def fingerprint(*functions: Any) -> str:
 
 def load(key: str) -> tuple[LinearModel, LinearModel]:
     """The models of time and memory that were kept, or new ones."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         with open(_path(key), encoding="utf-8") as file:
             import json  # only where something was learned
 

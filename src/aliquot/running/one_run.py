@@ -127,10 +127,15 @@ class _Stream(Iterator[Any]):
     def __init__(self, plan: Plan) -> None:
         self._flow = _Flow()
         self._values: Iterator[Any] = iter(())
+        self._taking = threading.Lock()  # several threads may share a stream
         self._thread = threading.Thread(target=_run_into, args=(plan, self._flow), name="aliquot-run", daemon=True)
         self._thread.start()
 
     def __next__(self) -> Any:
+        with self._taking:
+            return self._take()
+
+    def _take(self) -> Any:
         while True:
             for value in self._values:
                 return value

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from aliquot.errors import AliquotError, JobError
 from aliquot.quantities import format_bytes, format_count, format_seconds
+from aliquot.workers.stepping import add_note
 
 
 class Failure(NamedTuple):
@@ -109,8 +110,6 @@ def raise_failures(failures: tuple[Failure, ...]) -> None:
     # Raised here, SystemExit would end the user's program, and StopIteration a loop, without a word.
     if isinstance(first.exception, Exception) and not isinstance(first.exception, StopIteration):
         error = first.exception
-        note = f"aliquot: {first}"
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+        add_note(error, f"aliquot: {first}")
     cause = RemoteTraceback(first.traceback) if first.traceback else None
     raise error from cause

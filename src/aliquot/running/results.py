@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from aliquot.coordinator import Append, Finish, Merge, Spill
 from aliquot.workers.packing import Packed, pack
+from aliquot.workers.stepping import add_note
 
 _MOST_UNPACKED_BYTES = 64 << 20
 _MOST_KEPT_FILES = 64
@@ -97,7 +98,7 @@ class Results:
         match command:
             case Append(result):
                 start, stop, kept = self._kept.pop(result)
-                self._sink.append(start, stop, self._load(kept))
+                self._sink.append(start, stop, self._load_of(start, stop, kept))
                 self.appended_to = stop
             case Merge(first, second):
                 self._merge(first, second)
@@ -121,8 +122,9 @@ class Results:
         """Unpickle a result that has to wait, unless many do: at the end of a run, all would be unpickled at once."""
         start, stop, kept = self._kept.get(result, (0, 0, None))
         if isinstance(kept, Packed) and self._unpacked_bytes + kept.total_bytes <= _MOST_UNPACKED_BYTES:
+            loaded = _Loaded(self._load_of(start, stop, kept), kept.total_bytes)
             self._unpacked_bytes += kept.total_bytes
-            self._kept[result] = (start, stop, _Loaded(self._load(kept), kept.total_bytes))
+            self._kept[result] = (start, stop, loaded)
 
     def _merge(self, first: int, second: int) -> None:
         assert self._join is not None
@@ -138,6 +140,13 @@ class Results:
         assert isinstance(packed, Packed)
         self.spilled_bytes += packed.total_bytes
         self._kept[result] = (start, stop, self._spill_file.write(packed))
+
+    def _load_of(self, start: int, stop: int, kept: Packed | _Spilled | _Loaded) -> Any:
+        try:
+            return self._load(kept)
+        except Exception as error:
+            add_note(error, f"aliquot: what was returned for units {start} to {stop - 1} cannot be unpickled here")
+            raise
 
     def _load(self, kept: Packed | _Spilled | _Loaded) -> Any:
         if isinstance(kept, _Loaded):

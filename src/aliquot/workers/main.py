@@ -12,7 +12,7 @@ from aliquot.workers import channel as messages
 from aliquot.workers.cell import Cell
 from aliquot.workers.channel import Channel, Message
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
-from aliquot.workers.stepping import EachStepper, SentItems, UnitError, bounded_repr
+from aliquot.workers.stepping import EachStepper, SentItems, UnitError, add_note, bounded_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Worker:
         self._sizer: ItemSizer | StepSizer = StepSizer()
         self._span = -1
         self._put_off: list[Message] = []
+        self.process = os.getpid()
         self.untaken_bytes = 0  # of large values that were sent
 
     def put_off(self, message: Message) -> None:
@@ -79,6 +80,8 @@ class Worker:
             self._sizer.learn(*message.numbers[1])
         elif message.kind == messages.TAKEN:
             self.untaken_bytes -= message.numbers[0]
+        elif message.value is not None:
+            message.value.close()  # items for a span that is over
 
     def _prepare(self, message: Message) -> None:
         target_seconds, allowed_bytes = message.numbers
@@ -169,8 +172,10 @@ class _SpanRun:
             try:
                 reached = self._stepper.run(start, stop, sizer.patience_seconds)
             except UnitError as failure:
+                self._end_if_forked()
                 self._fail(failure)
                 return
+            self._end_if_forked()
             ended = time.perf_counter()
             if reached < stop:
                 cell.unclaim(self._span, reached)
@@ -184,6 +189,12 @@ class _SpanRun:
         if self._steps:
             self._measure(time.perf_counter())
             self._report(done_to)
+
+    def _end_if_forked(self) -> None:
+        """The user's function has forked, and this is the child: the parent alone goes on with the span."""
+        if os.getpid() != self._worker.process:
+            _flush_output()
+            os._exit(0)
 
     def _note(self, units: int, seconds: float, cpu_seconds: float) -> None:
         self._steps += 1
@@ -291,7 +302,7 @@ class _SpanRun:
                 self._send_report(start + bad, pack(value[:bad]))
             start, stop = start + bad, start + bad + 1
             shown = f"its value is {bounded_repr(value, bad)}"
-        error.add_note("what the function returned cannot be sent from the worker to its parent: it cannot be pickled")
+        add_note(error, "what the function returned cannot be sent from the worker to its parent: it cannot be pickled")
         self._send_failure(UnitError(error, start, stop, shown))
 
     def _send_failure(self, failure: UnitError) -> None:

@@ -51,7 +51,7 @@ class Nursery:
             "path": list(sys.path),
             "argv": list(sys.argv) if hasattr(sys, "argv") else [""],
             "environment": environment,
-            "directory": os.getcwd(),
+            "directory": _working_directory(),
         }
         with self._lock:
             # Unread, they would fill the socket, and the nursery would wait for us.
@@ -121,8 +121,9 @@ class Nursery:
         """Read what the nursery told; False if it is gone."""
         self._has_read = False
         try:
-            ready, _, _ = select.select([self._socket.fileno()], [], [], wait_seconds)
-            if not ready:
+            poll = select.poll()
+            poll.register(self._socket.fileno(), select.POLLIN)
+            if not poll.poll(wait_seconds * 1000):
                 return True
             content = self._socket.recv(4096)
         except (OSError, ValueError):
@@ -178,7 +179,7 @@ def the_nursery(preload: tuple[str, ...] = ()) -> Nursery:
 def _is_importable(function: Any) -> bool:
     """Whether a worker can import it: a plain function at the top of a module that is not the user's script."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<")
-    return isinstance(module, str) and module != "__main__" and "<" not in name
+    return isinstance(module, str) and module not in ("__main__", "__mp_main__") and "<" not in name
 
 
 def _close_nursery() -> None:
@@ -236,10 +237,23 @@ def _above(limit: int, *descriptors: int) -> Iterator[list[int]]:
             os.close(copy)
 
 
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None  # it was deleted
+
+
 def _interpreter_flags() -> list[str]:
     """What the parent was started with, as far as it changes how code runs."""
     # Not from the working directory: a pickle.py there is not Python's.
     flags = ["-P", *(f"-W{option}" for option in sys.warnoptions)]
+    if sys.flags.isolated:
+        flags.append("-I")
+    if sys.flags.ignore_environment:
+        flags.append("-E")
+    if sys.flags.no_user_site:
+        flags.append("-s")
     if sys.flags.optimize:
         flags.append("-" + "O" * sys.flags.optimize)
     if sys.flags.dont_write_bytecode:

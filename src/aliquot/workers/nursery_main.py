@@ -30,6 +30,7 @@ REQUESTS, LIFELINE = 3, 4
 
 def main() -> None:
     """Fork a worker for each request, and tell when one has ended, until the parent is gone."""
+    _occupy_standard_descriptors()
     requests = _socket.socket(fileno=REQUESTS)
     path, preload = _receive(requests)[0]
     sys.path[:] = path
@@ -61,11 +62,7 @@ def main() -> None:
             os._exit(0)
         token, surroundings = request
         if surroundings is None:
-            for process in [process for process, its_token in tokens.items() if its_token == token]:
-                try:
-                    os.killpg(process, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass  # it has just ended by itself
+            _kill([process for process, its_token in tokens.items() if its_token == token])
             continue
         # A worker that dies at once must be known by then.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
@@ -88,6 +85,21 @@ def main() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _kill(processes: list[int]) -> None:
+    for process in processes:
+        try:
+            os.killpg(process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it has just ended by itself
+
+
+def _occupy_standard_descriptors() -> None:
+    """Where the parent has closed its own, descriptors that are received must not take their numbers."""
+    while (free := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(free)
 
 
 def _become_worker(descriptors: tuple[int, ...], surroundings: dict[str, Any]) -> None:
@@ -113,9 +125,12 @@ def _become_worker(descriptors: tuple[int, ...], surroundings: dict[str, Any]) -
         sys.argv[:] = surroundings["argv"]
         os.environ.clear()
         os.environ.update(surroundings["environment"])
-        os.chdir(surroundings["directory"])
+        if surroundings["directory"] is not None:
+            os.chdir(surroundings["directory"])
         workers.inside_worker = True
-        Worker(Channel(_socket.socket(fileno=channel)), Cell(cell)).work()
+        connection = Channel(_socket.socket(fileno=channel))
+        Worker(connection, Cell(cell)).work()
+        connection.close()
         status = 0
     except BaseException:
         import traceback
@@ -151,7 +166,10 @@ def _receive(requests: _socket.socket) -> tuple[Any, tuple[int, ...]]:
     (size,) = _SIZE.unpack(head)
     content = bytearray()
     while len(content) < size:
-        piece = requests.recv(size - len(content))
+        try:
+            piece = requests.recv(size - len(content))
+        except ConnectionResetError:
+            piece = b""
         if not piece:
             return None, ()
         content += piece

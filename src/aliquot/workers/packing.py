@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from _pickle import PickleBuffer, dumps, loads
 from _weakref import ref as weakref
 
@@ -104,7 +105,7 @@ def pack(value: Any) -> Packed:
     except Exception:
         pickled, buffers = _dump(value, _by_value())
     else:
-        if b"__main__" in pickled:
+        if b"_main__" in pickled:  # also __mp_main__, as a script is called in a process of multiprocessing
             pickled, buffers = _dump(value, _by_value())
     sizes = (len(pickled), *(buffer.nbytes for buffer in buffers))
     if sum(sizes) <= MOST_INLINE_BYTES and not buffers:
@@ -131,6 +132,9 @@ def _dump(value: Any, dump: Callable[..., bytes]) -> tuple[bytes, list[memoryvie
 def _by_value() -> Callable[..., bytes]:
     import cloudpickle
 
+    script = sys.modules.get("__mp_main__")
+    if script is not None:
+        cloudpickle.register_pickle_by_value(script)
     dump: Callable[..., bytes] = cloudpickle.dumps
     return dump
 

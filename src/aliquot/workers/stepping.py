@@ -114,7 +114,7 @@ class SentItems:
         try:
             items = packed.load()
         except BaseException as error:
-            error.add_note("the units could not be unpickled in the worker")
+            add_note(error, "the units could not be unpickled in the worker")
             items = _Unreadable(error)
         self._windows.append((start, stop, items))
         self.available_to = stop
@@ -285,6 +285,15 @@ def joined_job(first: Job, second: Job) -> Job:
     if len(joined) != 1:
         raise JobError(f"{first!r} and {second!r} are neighbours, but join() did not make one of them")
     return joined[0]
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add a line to an exception, once, unless it refuses."""
+    try:
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+    except Exception:
+        pass  # frozen, for example
 
 
 def bounded_repr(items: Sequence[Any], index: int) -> str | None:

@@ -48,9 +48,9 @@ class WorkerProcess:
 
     def how_it_ended(self) -> str:
         """Why it is gone, in words."""
-        exit_code = self._nursery.exit_code(self._token, wait_seconds=1.0)
+        exit_code = self._nursery.exit_code(self._token, wait_seconds=0.3)
         if exit_code is None:
-            return "it is gone, and nobody knows why"
+            return "it closed its connection, or nobody knows how it ended"
         if exit_code == CANNOT_FORK:
             return "the system could not start another process (see ulimit -u, and free memory)"
         if exit_code >= 0:

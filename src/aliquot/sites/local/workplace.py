@@ -147,11 +147,15 @@ class Workplace:
         for worker in self._workers.values():
             self._unwatch(worker.channel.fileno())
             worker.channel.close()
-        readers = {reader.descriptor: reader for worker in self._workers.values() for reader in worker.readers}
+        readers = {descriptor: reader for descriptor, (_, reader) in self._watched.items() if reader is not None}
         deadline = time.monotonic() + _CLOSE_SECONDS
-        # Something that a worker started may hold on to its output.
         while readers and time.monotonic() < deadline:
-            for descriptor, _ in self._poll.poll(0.1):
+            ready = self._poll.poll(0.2)
+            if not ready:
+                # Something that a worker started holds on to its output.
+                for worker in self._workers.values():
+                    worker.kill()
+            for descriptor, _ in ready:
                 if descriptor in readers and not readers[descriptor].read():
                     del readers[descriptor]
                     self._unwatch(descriptor)
@@ -189,8 +193,8 @@ class Workplace:
 
     def _lose_worker(self, worker: WorkerProcess) -> None:
         self._unwatch(worker.channel.fileno())
-        worker.kill()  # what it started goes with it
         reason = worker.how_it_ended()
+        worker.kill()  # what it started goes with it
         for reader in worker.readers:
             self._unwatch(reader.descriptor)
             reader.read()
