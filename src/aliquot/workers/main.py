@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aliquot.workers.stepping import Items, Stepper
 
 # Reading the peak and learning from it costs up to 90 microseconds: shorter steps than this are measured together.
-_SHORTEST_MEASURED_SECONDS = 0.1
+_SHORTEST_MEASURED_SECONDS = 0.2
 # Items are asked for this long ahead, unless they are large.
 _AHEAD_SECONDS = 0.5
 _AHEAD_BYTES = 8 << 20
