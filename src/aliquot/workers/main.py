@@ -41,7 +41,6 @@ class Worker:
         self._meter = PeakMeter()
         self._stepper: Stepper | None = None
         self._sizer: ItemSizer | StepSizer = StepSizer()
-        self._span = -1
         self._put_off: list[Message] = []
         self.process = os.getpid()
         self.untaken_bytes = 0  # of large values that were sent
@@ -55,14 +54,12 @@ class Worker:
         try:
             self._channel.send(messages.READY, (os.getpid(),))
             while True:
-                self._take(self.receive())
+                self._take(self._put_off.pop(0) if self._put_off else self.receive())
         except (_ParentGoneError, BrokenPipeError, ConnectionResetError):
             return
 
     def receive(self) -> Message:
-        """Wait for a message."""
-        if self._put_off:
-            return self._put_off.pop(0)
+        """Wait for a message that has not come before: what was put off is not for the span under way."""
         message = self._channel.receive()
         if message is None:
             raise _ParentGoneError
@@ -72,10 +69,10 @@ class Worker:
         if message.kind == messages.WORK:
             self._prepare(message)
         elif message.kind == messages.ASSIGN:
-            span, start, stop, first_units, advice = message.numbers
+            span, start, first_units, advice = message.numbers
             self._sizer.begin_span(first_units)
             self._sizer.learn(*advice)
-            _SpanRun(self, span, start, stop).run()
+            _SpanRun(self, span, start).run()
         elif message.kind == messages.ADVISE:
             self._sizer.learn(*message.numbers[1])
         elif message.kind == messages.TAKEN:
@@ -114,10 +111,9 @@ class _CannotStart:
 class _SpanRun:
     """One span, from its first step to its last."""
 
-    def __init__(self, worker: Worker, span: int, start: int, stop: int) -> None:
+    def __init__(self, worker: Worker, span: int, start: int) -> None:
         stepper = worker._stepper
         assert stepper is not None
-        worker._span = span
         self._worker = worker
         self._stepper = stepper
         self._sizer = worker._sizer
@@ -125,7 +121,6 @@ class _SpanRun:
         self._channel = worker._channel
         self._meter = worker._meter
         self._span = span
-        self._stop = stop
         self._reported_to = start
         self._began_seconds = time.perf_counter()
         self._has_begun = False

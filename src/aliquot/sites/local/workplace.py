@@ -112,9 +112,7 @@ class Workplace:
                 worker.reported_to = command.start
                 worker.cell.begin(command.span, command.start, command.stop)
                 advice = (command.seconds, command.peak_bytes)
-                self._send(
-                    worker, messages.ASSIGN, (command.span, command.start, command.stop, command.first_units, advice)
-                )
+                self._send(worker, messages.ASSIGN, (command.span, command.start, command.first_units, advice))
             case Trim():
                 stop = worker.cell.give(command.span, command.share)
                 assert stop is not None

@@ -25,8 +25,6 @@ class Simulated:
         self._events: list[Event] = []
         self._workers: dict[int, WorkerInSimulation] = {}
         self._expected_workers = sum(worker.arrives_seconds <= 0 for worker in workers)
-        self._last_event_seconds: dict[int, float] = {}
-        self.wasted_seconds = 0.0
         flaked: set[int] = set()
         for number, spec in enumerate(workers):
             worker = WorkerInSimulation(number, spec, workload, flaked)

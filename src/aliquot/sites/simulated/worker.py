@@ -85,12 +85,10 @@ class WorkerInSimulation:
         self._stop = 0
         self._setup_seconds: float | None = None
         self.failing_step: tuple[int, int] | None = None
-        self.report_start = 0
 
     def assign(self, command: Assign, now_seconds: float) -> float:
         """Begin with a span; when its next event is due."""
         self.span, self._stop = command.span, command.stop
-        self.report_start = command.start
         self._sizer = StepSizer(first_units=command.first_units, longest_seconds=self._workload.target_seconds)
         self._sizer.learn(list(command.seconds), list(command.peak_bytes))
         self._setup_seconds = self._workload.span_seconds
