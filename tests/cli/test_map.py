@@ -19,7 +19,9 @@ def shout(line):
     return line.upper()
 
 def fail(lines):
-    raise ValueError("cannot be read: " + lines[0])
+    if "one" in lines:
+        raise ValueError("cannot be read: " + lines[0])
+    return lines
 """
 
 
