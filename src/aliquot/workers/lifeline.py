@@ -9,7 +9,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # as in nursery_main.py
 
 # Linux's number for "the signal to send instead of SIGIO"; Python does not name it.
 _F_SETSIG = 10

@@ -9,14 +9,16 @@ from __future__ import annotations
 import _socket
 import gc
 import os
-import signal
 import struct
 import sys
 from _pickle import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import Any
+else:
+    import _signal as signal  # without enum, which takes milliseconds to import
 
 _SIZE = struct.Struct("<I")
 _DESCRIPTORS = struct.Struct("4i")
