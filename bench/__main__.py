@@ -19,6 +19,7 @@ from bench import (
     simulated,
     slowed,
     splitting,
+    survival,
 )
 from bench.data import Data, make_data
 from bench.measuring import Finding, console, print_findings
@@ -48,21 +49,27 @@ _WITHOUT_READS: dict[str, _PartWithoutReads] = {
     "slowed": slowed.run,
     "copies": copies.run,
     "simulated": simulated.run,
+    "survival": survival.run,
 }
 _PARTS = (*_ON_READS, *_WITHOUT_READS)
+_REPEATS = 7
+# Where a turn may take a minute.
+_FEWER_REPEATS = {"survival": 3}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure aliquot beside its peers.")
     parser.add_argument("parts", nargs="*", metavar="part", help=f"only these: {', '.join(_PARTS)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
-    parser.add_argument("--repeats", type=int, default=7, metavar="N", help="how often each contender runs (7)")
+    parser.add_argument(
+        "--repeats", type=int, metavar="N", help=f"how often each contender runs ({_REPEATS}; survival: 3)"
+    )
     told = parser.parse_args()
     compileall.compile_dir(os.path.dirname(aliquot.__file__), quiet=1)
     unknown = [name for name in told.parts if name not in _PARTS]
     if unknown:
         parser.error(f"there is no part {unknown[0]!r}: there are {', '.join(_PARTS)}")
-    if told.repeats < 1:
+    if told.repeats is not None and told.repeats < 1:
         parser.error(f"--repeats {told.repeats}: at least 1")
 
     names = told.parts or _PARTS
@@ -70,11 +77,12 @@ def main() -> None:
     findings = []
     for name in names:
         console.rule(name.replace("_", " "))
+        repeats = told.repeats or _FEWER_REPEATS.get(name, _REPEATS)
         if name in _WITHOUT_READS:
-            findings += _WITHOUT_READS[name](None, told.repeats, quick=told.quick)
+            findings += _WITHOUT_READS[name](None, repeats, quick=told.quick)
         else:
             assert data is not None, "made above, as this part needs it"
-            findings += _ON_READS[name](data, told.repeats, quick=told.quick)
+            findings += _ON_READS[name](data, repeats, quick=told.quick)
     console.rule("summary")
     reads = f"{os.path.getsize(data.plain) / 1e9:.1f} GB of reads, " if data else ""
     print_findings(f"{reads}{os.cpu_count()} cores, medians", findings)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # for those who read types, without importing typing for thos
     from aliquot.job import NOT_RUN, Bundle, Done, Failed, Job, NotRun, Part, Resources
     from aliquot.jobs import FunctionJob
     from aliquot.running.calls import imap, map, map_batches, run
-    from aliquot.running.outcome import Failure, Outcome, Report, UnitsFailedError
+    from aliquot.running.outcome import Failure, Outcome, Report, UnitsFailedError, UnitsSetAsideWarning
     from aliquot.running.simulating import Simulation, simulate
     from aliquot.slices import Slice
     from aliquot.virtual_file import ByteRange, Format, VirtualFile, open, register_format, together
@@ -57,7 +57,7 @@ _MODULES = {
     "aliquot.job": ("NOT_RUN", "Bundle", "Done", "Failed", "Job", "NotRun", "Part", "Resources"),
     "aliquot.jobs": ("FunctionJob",),
     "aliquot.running.calls": ("imap", "map", "map_batches", "run"),
-    "aliquot.running.outcome": ("Failure", "Outcome", "Report", "UnitsFailedError"),
+    "aliquot.running.outcome": ("Failure", "Outcome", "Report", "UnitsFailedError", "UnitsSetAsideWarning"),
     "aliquot.running.simulating": ("Simulation", "simulate"),
     "aliquot.slices": ("Slice",),
     "aliquot.virtual_file": ("ByteRange", "Format", "VirtualFile", "open", "register_format", "together"),
@@ -91,6 +91,7 @@ __all__ = [  # the names are those of the tables above
     "Slice",
     "SourceChangedError",
     "UnitsFailedError",
+    "UnitsSetAsideWarning",
     "UsageError",
     "VirtualFile",
     "imap",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import msgspec
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from aliquot.coordinator import (
     Advise,
+    Allow,
     Append,
     AppendAsTheyCome,
     AppendInOrder,
@@ -23,9 +26,12 @@ from aliquot.coordinator import (
     Merge,
     MergeAsTree,
     Progressed,
+    Skip,
     SourceGrew,
     Spill,
+    StepExhausted,
     StepFailed,
+    Suspend,
     Ticked,
     Trim,
     Trimmed,
@@ -53,6 +59,8 @@ class Worker(msgspec.Struct):
     start: int = 0
     stop: int = 0
     is_asked: bool = False
+    is_suspended: bool = False
+    allowed_bytes: int | None = None
 
     @property
     def is_running(self) -> bool:
@@ -69,6 +77,9 @@ class AnyHistory(RuleBasedStateMachine):
         expected_workers=st.integers(1, 8),
         first_units=st.integers(1, 100),
         front_first=st.booleans(),
+        finish_front=st.booleans(),
+        total_bytes=st.sampled_from([None, 1000, 1000, 7]),
+        most_failed=st.sampled_from([0, 0.01, 1.5, 4, math.inf, math.inf]),
     )
     def begin(
         self,
@@ -79,8 +90,15 @@ class AnyHistory(RuleBasedStateMachine):
         expected_workers: int,
         first_units: int,
         front_first: bool,
+        finish_front: bool,
+        total_bytes: int | None,
+        most_failed: float,
     ) -> None:
         self.is_ordered = joining == "in order"
+        self.is_tree = joining == "as a tree"
+        self.finish_front = finish_front
+        self.total_bytes = total_bytes
+        self.most_failed = most_failed
         self.coordinator = Coordinator(
             JOININGS[joining](),
             units=units,
@@ -88,6 +106,9 @@ class AnyHistory(RuleBasedStateMachine):
             expected_workers=expected_workers,
             first_units=first_units,
             front_first=front_first,
+            finish_front=finish_front,
+            total_bytes=total_bytes,
+            most_failed=most_failed,
         )
         self.now_seconds = 0.0
         self.workers: dict[int, Worker] = {}
@@ -96,8 +117,11 @@ class AnyHistory(RuleBasedStateMachine):
         self.appended: list[int] = []
         self.merged: list[int] = []
         self.spilled: list[int] = []
-        self.given_up: list[Slice] = []
+        self.in_order: list[Slice] = []  # appended or skipped
+        self.given_up: list[GiveUp] = []
+        self.skipped: list[Slice] = []
         self.failed: list[Slice] = []
+        self.exhausted_with_all: list[Slice] = []
         self.ends: list[Finish] = []
 
     # What can happen
@@ -146,6 +170,26 @@ class AnyHistory(RuleBasedStateMachine):
         worker.start = worker.stop
         self.failed.append(step)
         self.tell(StepFailed(worker.number, worker.span, step.start, step.stop, error=len(self.failed)))
+
+    @precondition(lambda self: self.total_bytes is not None and self.running())
+    @rule(data=st.data(), first=parts)
+    def unit_is_too_large(self, data: st.DataObject, first: float) -> None:
+        worker = data.draw(st.sampled_from(self.running()))
+        step = step_within(worker, first, 0.0)
+        worker.start = worker.stop
+        self.note_exhausted(worker, step)
+        self.tell(StepExhausted(worker.number, worker.span, step.start, step.stop, 0, worker.allowed_bytes or 0))
+
+    @precondition(lambda self: self.total_bytes is not None and self.running())
+    @rule(data=st.data(), first=parts, length=parts)
+    def worker_is_killed_for_memory(self, data: st.DataObject, first: float, length: float) -> None:
+        worker = data.draw(st.sampled_from(self.running()))
+        step = step_within(worker, first, length)
+        del self.workers[worker.number]
+        self.note_exhausted(worker, step)
+        self.tell(
+            WorkerLost(worker.number, "killed", step.start, step.stop, is_suspect=True, is_exhausted=True, peak_bytes=5)
+        )
 
     @precondition(lambda self: not self.coordinator.is_complete)
     @rule(units=st.integers(0, 100), is_complete=st.booleans())
@@ -200,9 +244,14 @@ class AnyHistory(RuleBasedStateMachine):
             busy_seconds=seconds,
             setup_seconds=seconds / 2,
             seconds=((units, seconds, 1),),
-            peak_bytes=((units, 100 * units, 1),),
+            peak_bytes=((units, min(100 * units, worker.allowed_bytes or 10**9), 1),),
+            stopped_steps=units % 2,
         )
         self.tell(event)
+
+    def note_exhausted(self, worker: Worker, step: Slice) -> None:
+        if len(step) == 1 and worker.allowed_bytes == self.total_bytes:
+            self.exhausted_with_all.append(step)
 
     def answer(self, worker: Worker, part: float) -> None:
         """Cut anywhere behind what was sent up; at its very end, it was between two steps, and has nothing left."""
@@ -224,8 +273,12 @@ class AnyHistory(RuleBasedStateMachine):
                 assert not worker.is_running, f"{command} while it owns {worker}"
                 assert not worker.is_asked, f"{command} before the answer of {worker}"
                 assert command.span > worker.span
+                others_can = any(not other.is_suspended for other in self.workers.values())
+                assert not (worker.is_suspended and others_can), f"{command}, which is suspended"
                 worker.span, worker.start, worker.stop = command.span, command.start, command.stop
+                worker.allowed_bytes = command.allowed_bytes
                 assert worker.is_running
+                self.check_memory()
             case Trim():
                 worker = self.workers[command.worker]
                 assert worker.span == command.span
@@ -234,38 +287,80 @@ class AnyHistory(RuleBasedStateMachine):
                 worker.is_asked = True
             case Advise():
                 assert self.workers[command.worker].span == command.span
+            case Allow():
+                worker = self.workers[command.worker]
+                assert worker.span == command.span
+                assert worker.allowed_bytes is not None
+                assert worker.allowed_bytes < command.allowed_bytes
+                worker.allowed_bytes = command.allowed_bytes
+                self.check_memory()
+            case Suspend():
+                assert not self.workers[command.worker].is_suspended
+                self.workers[command.worker].is_suspended = True
             case Append():
                 self.appended.append(command.result)
+                self.in_order.append(self.results[command.result])
+            case Skip():
+                self.skipped.append(Slice(command.start, command.stop))
+                self.in_order.append(self.skipped[-1])
             case Merge():
                 self.merged.append(command.second)
             case Spill():
                 self.spilled.append(command.result)
             case GiveUp():
-                self.given_up.append(Slice(command.start, command.stop))
+                self.given_up.append(command)
             case Finish():
                 self.ends.append(command)
 
+    def check_memory(self) -> None:
+        """What running workers may hold is never more than there is."""
+        if self.total_bytes is not None:
+            assert sum(worker.allowed_bytes or 0 for worker in self.running()) <= self.total_bytes
+
     def check_the_end(self) -> None:
-        """Each unit is done or was given up, once; what was given up has failed twice; results became one."""
+        """What was given up had to be; each unit is done or given up, once, or the run has stopped early."""
         done = sorted(self.results.values())
-        whole = Slice(0, self.coordinator.units)
-        assert find_cover_fault(whole, sorted(done + self.given_up)) is None
+        given_up = [Slice(lost.start, lost.stop) for lost in self.given_up]
         for lost in self.given_up:
-            failures = [step for step in self.failed if step.start <= lost.start and lost.stop <= step.stop]
-            assert len(failures) >= 2, f"{lost} was given up after {failures}"
-        if self.is_ordered:
-            appended = [self.results[result] for result in self.appended]
-            first_given_up = min((lost.start for lost in self.given_up), default=whole.stop)
-            assert find_cover_fault(Slice(0, first_given_up), appended) is None
+            self.check_it_was_tried(lost)
         assert len(set(self.spilled)) == len(self.spilled)
         assert len(set(self.appended + self.merged)) == len(self.appended + self.merged)
-        if self.given_up:
+        if self.is_ordered:
+            assert find_cover_fault(Slice(0, sum(map(len, self.in_order))), self.in_order) is None
+        most = self.most_failed if self.most_failed >= 1 else self.most_failed * self.coordinator.units
+        failed_units = sum(map(len, given_up))
+        assert failed_units == self.coordinator.failed_units
+        if self.coordinator.is_stopping:
+            # It may have been more than enough when fewer units were known.
+            assert failed_units > most or self.most_failed < 1
             assert not self.ends
-        elif self.ends and self.ends[0].result is not None:
-            assert {*self.merged, self.ends[0].result} == set(self.results)
+            assert all(one.stop <= following.start for one, following in pairwise(sorted(done + given_up)))
+            if self.finish_front:
+                first = min(one.start for one in given_up)
+                assert find_cover_fault(Slice(0, first), [one for one in done if one.start < first]) is None
+            return
+        assert failed_units <= most or self.most_failed < 1
+        assert find_cover_fault(Slice(0, self.coordinator.units), sorted(done + given_up)) is None
+        if self.is_tree:
+            assert not self.appended + self.skipped
+            assert {*self.merged, *(end.result for end in self.ends)} - {None} == set(self.results)
         else:
             assert not self.merged
             assert len(self.appended) == len(self.results)
+            assert sorted(self.skipped) == sorted(given_up)
+
+    def check_it_was_tried(self, lost: GiveUp) -> None:
+        """Alone, twice, or with all the memory that there is; unless so many have failed that it does not matter."""
+        units = Slice(lost.start, lost.stop)
+        failures = [step for step in self.failed if step.start <= units.start and units.stop <= step.stop]
+        if lost.is_exhausted:
+            assert units in self.exhausted_with_all
+        elif self.coordinator.is_stopping and (len(units) > 1 or len(failures) == 1):
+            assert failures
+        else:
+            assert len(units) == 1
+            assert len(failures) >= 2, f"{lost} was given up after {failures}"
+            assert failures[-1] == units
 
 
 def step_within(worker: Worker, first: float, length: float) -> Slice:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from aliquot.coordinator import (
@@ -15,6 +17,7 @@ from aliquot.coordinator import (
     ImpossibleEventError,
     MergeAsTree,
     Progressed,
+    Skip,
     SourceGrew,
     StepFailed,
     Ticked,
@@ -29,7 +32,13 @@ from aliquot.slices import Slice
 
 
 def coordinate(
-    units: int = 0, *, is_complete: bool = True, expected_workers: int = 1, front_first: bool = False
+    units: int = 0,
+    *,
+    is_complete: bool = True,
+    expected_workers: int = 1,
+    front_first: bool = False,
+    finish_front: bool = False,
+    most_failed: float = 0,
 ) -> Coordinator:
     return Coordinator(
         AppendAsTheyCome(),
@@ -37,6 +46,8 @@ def coordinate(
         is_complete=is_complete,
         expected_workers=expected_workers,
         front_first=front_first,
+        finish_front=finish_front,
+        most_failed=most_failed,
     )
 
 
@@ -186,25 +197,28 @@ def test_a_worker_that_is_alone_tries_again_itself() -> None:
     assert assigned(tell(coordinator, StepFailed(0, 0, 0, 10, error=3))) == {0: Slice(0, 10)}
 
 
-def test_a_step_that_fails_twice_is_given_up() -> None:
-    """It is told with its error and how often it was tried; the others go on, and there is no whole in the end."""
-    coordinator = coordinate(10)
+def test_a_step_that_fails_twice_is_tried_in_halves() -> None:
+    """A single unit that fails is told with its error and how often it was tried, and skipped; the others are done."""
+    coordinator = coordinate(10, most_failed=math.inf)
     tell(coordinator, WorkerJoined(0), StepFailed(0, 0, 2, 4, error=3))
     tell(coordinator, Progressed(0, 1, 0, 2, result=0))
     commands = tell(coordinator, StepFailed(0, 2, 2, 4, error=4))
-    given_up = GiveUp(2, 4, error=4, attempts=2)
+    assert assigned(commands) == {0: Slice(2, 3)}
+    commands = tell(coordinator, StepFailed(0, 3, 2, 3, error=5))
+    given_up = GiveUp(2, 3, error=5, attempts=3, worker=0)
     assert given_up in commands
+    assert Skip(2, 3) in commands
     assert coordinator.failures == [given_up]
-    assert coordinator.failed_units == 2
+    assert coordinator.failed_units == 1
     done = [Slice(0, 2)]
     check_invariants(coordinator, done)
     while spans := assigned(commands):
         span = spans[0]
         commands = tell(coordinator, Progressed(0, span_of(commands), span.start, span.stop, result=0))
         done.append(span)
-    assert sorted(done) == [Slice(0, 2), Slice(4, 10)]
+    assert sorted(done) == [Slice(0, 2), Slice(3, 4), Slice(4, 10)]
     assert coordinator.is_over
-    assert not any(isinstance(one, Finish) for one in commands)
+    assert commands[-1] == Finish(None)
 
 
 def test_what_failed_as_a_part_of_more_is_tried_by_itself() -> None:
@@ -216,12 +230,12 @@ def test_what_failed_as_a_part_of_more_is_tried_by_itself() -> None:
     check_invariants(coordinator, [])
 
 
-def test_two_failures_of_one_unit_give_it_up_with_the_last_error_known() -> None:
-    """A worker that dies in a step that had failed gives it up; what is known of why is the error from before."""
-    coordinator = coordinate(10)
-    tell(coordinator, WorkerJoined(0), StepFailed(0, 0, 0, 10, error=3))
-    commands = tell(coordinator, WorkerLost(0, "died", 0, 10, is_suspect=True))
-    assert commands == [GiveUp(0, 10, error=3, attempts=2)]
+def test_two_failures_of_one_unit_give_it_up_with_where_it_was() -> None:
+    """A worker that dies of a unit that had failed before gives it up."""
+    coordinator = coordinate(1)
+    tell(coordinator, WorkerJoined(0), StepFailed(0, 0, 0, 1, error=3))
+    commands = tell(coordinator, WorkerLost(0, "died", 0, 1, is_suspect=True, error=4))
+    assert commands == [GiveUp(0, 1, error=4, attempts=2, worker=0)]
 
 
 def test_a_worker_that_was_taken_away_costs_no_attempt() -> None:
@@ -233,8 +247,8 @@ def test_a_worker_that_was_taken_away_costs_no_attempt() -> None:
     assert coordinator.failures == []
 
 
-def test_a_step_that_kills_twice_is_given_up() -> None:
-    """The step that a worker died in is suspect; at the second death it is given up, and only it."""
+def test_a_step_that_kills_twice_is_tried_in_halves() -> None:
+    """The step that a worker died in is suspect; at the second death it is cut in two, and only it."""
     coordinator = coordinate(10)
     tell(coordinator, WorkerJoined(0), WorkerLost(0, "died", 4, 6, is_suspect=True))
     spans: dict[int, Slice] = {}
@@ -242,8 +256,105 @@ def test_a_step_that_kills_twice_is_given_up() -> None:
         spans |= assigned(tell(coordinator, WorkerJoined(worker)))
     assert sorted(spans.values()) == [Slice(0, 4), Slice(4, 6), Slice(6, 10)]
     [suspect] = [worker for worker, span in spans.items() if span == Slice(4, 6)]
-    commands = tell(coordinator, WorkerLost(suspect, "died", 4, 6, is_suspect=True))
-    assert GiveUp(4, 6, error=None, attempts=2) in commands
+    tell(coordinator, WorkerLost(suspect, "died", 4, 6, is_suspect=True))
+    assert assigned(tell(coordinator, WorkerJoined(4))) == {4: Slice(4, 5)}
+    assert assigned(tell(coordinator, WorkerJoined(5))) == {5: Slice(5, 6)}
+    [lost] = [one for one in tell(coordinator, WorkerLost(4, "died", 4, 5, is_suspect=True)) if isinstance(one, GiveUp)]
+    assert (lost.start, lost.stop, lost.worker) == (4, 5, 4)
+
+
+# Stopping early
+
+
+def stopped(*, finish_front: bool = False) -> Coordinator:
+    """Unit 50 was given up by worker 2, where none may be; workers 0 and 1 are at [0, 50) and behind it."""
+    coordinator = coordinate(100, expected_workers=2, finish_front=finish_front)
+    tell(coordinator, WorkerJoined(0), WorkerJoined(1), StepFailed(1, 1, 50, 51, error=0), WorkerJoined(2))
+    commands = tell(coordinator, StepFailed(2, 3, 50, 51, error=0))
+    assert coordinator.is_stopping
+    # Nobody is asked that has nothing.
+    asked = sorted(one.worker for one in commands if isinstance(one, Trim))
+    assert asked == ([1] if finish_front else [0, 1])
+    return coordinator
+
+
+def test_when_too_many_have_failed_nothing_new_is_begun() -> None:
+    """What is under way is finished up to the step that is running, and then it is over, without a whole."""
+    coordinator = stopped()
+    tell(coordinator, Trimmed(0, 0, 10), Trimmed(1, 2, 60))
+    assert assigned(tell(coordinator, WorkerJoined(3))) == {}
+    tell(coordinator, Progressed(0, 0, 0, 10, result=0))
+    assert not coordinator.is_over
+    assert tell(coordinator, Progressed(1, 2, 51, 60, result=1)) == [Append(1)]
+    assert coordinator.is_over
+    assert coordinator.done_units == 19
+
+
+def test_the_front_is_finished_where_asked() -> None:
+    """All before the first unit that was given up is done, at whatever worker."""
+    coordinator = stopped(finish_front=True)
+    tell(coordinator, Trimmed(1, 2, 60), Progressed(1, 2, 51, 60, result=1))
+    commands = tell(coordinator, WorkerLost(0))
+    assert sorted(assigned(commands).values()) == [Slice(0, 45), Slice(45, 50)]
+    for span in [one for one in commands if isinstance(one, Assign)]:
+        assert not coordinator.is_over
+        tell(coordinator, Progressed(span.worker, span.span, span.start, span.stop, result=2))
+    assert coordinator.is_over
+    assert coordinator.done_units == 59
+
+
+def test_as_many_may_fail_as_was_said() -> None:
+    """A number of units, or a part of all."""
+    for most_failed in (1, 0.1):
+        coordinator = coordinate(10, most_failed=most_failed)
+        commands = tell(coordinator, WorkerJoined(0))
+        for _ in range(4):
+            assert not coordinator.is_stopping
+            unit, span = assigned(commands)[0].start, span_of(commands)
+            commands = tell(coordinator, StepFailed(0, span, unit, unit + 1, error=0))
+        assert coordinator.failed_units == 2
+        assert coordinator.is_stopping
+
+
+# Suspension
+
+
+def faulty() -> Coordinator:
+    """Three steps have failed at worker 0 that worker 1 has finished; worker 0 has what is left."""
+    coordinator = coordinate(1000, expected_workers=2, most_failed=math.inf)
+    tell(coordinator, WorkerJoined(0), WorkerJoined(1))
+    for unit in range(3):
+        failing = coordinator._workers[0]
+        tell(coordinator, StepFailed(0, failing.span, unit, unit + 1, error=0))
+        other = coordinator._workers[1]
+        tell(coordinator, Progressed(1, other.span, other.done_to, other.stop, result=0))
+        other = coordinator._workers[1]
+        assert (other.done_to, other.stop) == (unit, unit + 1)
+        commands = tell(coordinator, Progressed(1, other.span, unit, unit + 1, result=0))
+        while trims := [one for one in commands if isinstance(one, Trim)]:
+            [trim] = trims
+            commands = tell(coordinator, Trimmed(0, trim.span, coordinator._workers[0].stop - 1))
+    return coordinator
+
+
+def test_a_worker_at_which_steps_fail_that_others_finish_is_suspended() -> None:
+    """It is told once, and gets nothing more while there is another."""
+    coordinator = faulty()
+    assert coordinator.suspended_workers == 1
+    assert coordinator.flaky_steps == 3
+    suspended = coordinator._workers[0]
+    tell(coordinator, Progressed(0, suspended.span, suspended.done_to, suspended.stop, result=0))
+    assert suspended.state == "idle"
+    tell(coordinator, Ticked(), now_seconds=100.0)
+    assert suspended.state == "idle"
+
+
+def test_a_suspended_worker_that_is_alone_works_all_the_same() -> None:
+    """There is nobody else: rather there than never."""
+    coordinator = faulty()
+    suspended = coordinator._workers[0]
+    tell(coordinator, Progressed(0, suspended.span, suspended.done_to, suspended.stop, result=0))
+    assert list(assigned(tell(coordinator, WorkerLost(1)))) == [0]
 
 
 def test_what_was_sent_up_is_not_lost() -> None:

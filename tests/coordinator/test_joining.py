@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aliquot.coordinator import Append, AppendAsTheyCome, AppendInOrder, Command, Finish, Merge, MergeAsTree, Spill
+from aliquot.coordinator import (
+    Append,
+    AppendAsTheyCome,
+    AppendInOrder,
+    Command,
+    Finish,
+    Joining,
+    Merge,
+    MergeAsTree,
+    Skip,
+    Spill,
+)
 
 
 class Piece:
@@ -209,3 +220,51 @@ def test_a_tree_takes_results_of_any_place() -> None:
         commands += joining.add(number, number + 1, number, 0)
     merges = [command for command in commands + joining.finish() if isinstance(command, Merge)]
     assert sorted([merge.second for merge in merges]) == sorted(set(order) - {merges[-1].first})
+
+
+# Units that were given up
+
+
+@given(pieces_in_any_order(), st.integers(0, 300), st.data())
+def test_what_was_given_up_is_skipped_in_its_turn(
+    pieces: list[Piece], most_waiting_bytes: int, data: st.DataObject
+) -> None:
+    """Results and gaps follow each other from the first unit to the last, and a gap is never spilled."""
+    given_up = data.draw(st.sets(st.sampled_from([piece.result for piece in pieces])))
+    joining = AppendInOrder(most_waiting_bytes)
+    told: list[int] = []
+    results = {piece.start: piece.result for piece in pieces}
+    for piece in pieces:
+        if piece.result in given_up:
+            commands = joining.skip(piece.start, piece.stop)
+        else:
+            commands = joining.add(piece.start, piece.stop, piece.result, piece.result_bytes)
+        told += [command.result for command in commands if isinstance(command, Append)]
+        told += [results[command.start] for command in commands if isinstance(command, Skip)]
+        assert not [one for one in commands if isinstance(one, Spill) and one.result in given_up]
+        assert joining.waiting_bytes <= most_waiting_bytes
+    assert sorted(told) == list(range(len(pieces)))
+    assert joining.finish() == [Finish(None)]
+
+
+def test_a_gap_waits_for_what_is_before_it() -> None:
+    """It is told when its turn has come, and lets those behind it go on."""
+    joining = AppendInOrder(100)
+    assert joining.skip(2, 4) == []
+    assert joining.add(4, 5, 9, 0) == []
+    assert joining.add(0, 2, 8, 0) == [Append(8), Skip(2, 4), Append(9)]
+
+
+def test_where_there_is_no_order_a_gap_is_told_at_once() -> None:
+    """And a tree needs to know nothing of it."""
+    assert AppendAsTheyCome().skip(2, 4) == [Skip(2, 4)]
+    assert MergeAsTree().skip(2, 4) == []
+
+
+@pytest.mark.parametrize(
+    "joining", [AppendInOrder(0), AppendAsTheyCome(), MergeAsTree()], ids=lambda one: type(one).__name__
+)
+def test_all_may_be_given_up(joining: Joining) -> None:
+    """Then there is an end, and no result."""
+    joining.skip(0, 10)
+    assert joining.finish() == [Finish(None)]

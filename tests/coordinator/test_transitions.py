@@ -10,6 +10,7 @@ from aliquot.coordinator import (
     Coordinator,
     Event,
     Progressed,
+    StepExhausted,
     StepFailed,
     Trimmed,
     WorkerJoined,
@@ -33,6 +34,8 @@ HISTORIES: dict[str, tuple[Event, ...]] = {
     "lost instead": (*ASKED, WorkerLost(0)),
     "the other is lost": (*ASKED, WorkerLost(1), Trimmed(0, 0, 10)),
     "failed": (WorkerJoined(0), StepFailed(0, 0, 5, 6, error=0)),
+    "too large": (WorkerJoined(0), StepExhausted(0, 0, 5, 6, error=0, peak_bytes=0)),
+    "too large first": (*ASKED, StepExhausted(0, 0, 5, 6, error=0, peak_bytes=0), Trimmed(0, 0, 20)),
     "lost": (WorkerJoined(0), WorkerLost(0)),
     "lost while idle": (WorkerJoined(0), Progressed(0, 0, 0, 20, result=0), WorkerLost(0)),
 }

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from aliquot.coordinator import (
     Advise,
+    Allow,
     Append,
     Assign,
     Command,
@@ -17,9 +18,12 @@ from aliquot.coordinator import (
     GiveUp,
     Merge,
     Progressed,
+    Skip,
     SourceGrew,
     Spill,
+    StepExhausted,
     StepFailed,
+    Suspend,
     Ticked,
     Trim,
     Trimmed,
@@ -39,7 +43,16 @@ plain_observations = st.lists(st.tuples(reals, reals, reals), max_size=4).map(tu
 EVENTS: dict[type, st.SearchStrategy[Event]] = {
     WorkerJoined: st.builds(WorkerJoined, numbers),
     WorkerLost: st.builds(
-        WorkerLost, numbers, st.text(), numbers, numbers, is_suspect=st.booleans(), error=st.none() | numbers
+        WorkerLost,
+        numbers,
+        st.text(),
+        numbers,
+        numbers,
+        is_suspect=st.booleans(),
+        error=st.none() | numbers,
+        is_exhausted=st.booleans(),
+        peak_bytes=numbers,
+        stopped_seconds=reals,
     ),
     Progressed: st.builds(
         Progressed,
@@ -48,20 +61,42 @@ EVENTS: dict[type, st.SearchStrategy[Event]] = {
         setup_seconds=st.none() | reals,
         seconds=plain_observations,
         peak_bytes=plain_observations,
+        stopped_steps=numbers,
+        stopped_seconds=reals,
     ),
     Trimmed: st.builds(Trimmed, numbers, numbers, numbers),
     StepFailed: st.builds(StepFailed, numbers, numbers, numbers, numbers, numbers),
+    StepExhausted: st.builds(StepExhausted, *[numbers] * 6, stopped_seconds=reals),
     SourceGrew: st.builds(SourceGrew, numbers, st.booleans()),
     Ticked: st.just(Ticked()),
 }
 COMMANDS: dict[type, st.SearchStrategy[Command]] = {
-    Assign: st.builds(Assign, *[numbers] * 5, seconds=observations, peak_bytes=observations),
+    Assign: st.builds(
+        Assign,
+        *[numbers] * 5,
+        seconds=observations,
+        peak_bytes=observations,
+        allowed_bytes=st.none() | numbers,
+        is_careful=st.booleans(),
+    ),
     Trim: st.builds(Trim, numbers, numbers, st.floats(0, 1)),
     Advise: st.builds(Advise, numbers, numbers, observations, observations),
+    Allow: st.builds(Allow, numbers, numbers, numbers),
+    Suspend: st.builds(Suspend, numbers),
     Append: st.builds(Append, numbers),
+    Skip: st.builds(Skip, numbers, numbers),
     Merge: st.builds(Merge, numbers, numbers),
     Spill: st.builds(Spill, numbers),
-    GiveUp: st.builds(GiveUp, numbers, numbers, st.none() | numbers, numbers),
+    GiveUp: st.builds(
+        GiveUp,
+        numbers,
+        numbers,
+        st.none() | numbers,
+        numbers,
+        worker=st.none() | numbers,
+        is_exhausted=st.booleans(),
+        peak_bytes=numbers,
+    ),
     Finish: st.builds(Finish, st.none() | numbers),
 }
 

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aliquot.coordinator.waiting import Waiting, WaitingUnits
 from aliquot.slices import Slice, find_cover_fault
+
+
+def may_have(worker: int, *, only_worker: bool = False) -> Callable[[Waiting], bool]:
+    return lambda waiting: only_worker or waiting.avoid != worker
 
 
 def waiting_units(*slices: Waiting) -> WaitingUnits:
@@ -32,7 +38,7 @@ def test_units_are_taken_once_and_counted(parts: list[Waiting], takes: list[tupl
     waiting = waiting_units(*parts)
     taken: list[Slice] = []
     for worker, most_units in takes:
-        found = waiting.take(worker, most_units, only_worker=False)
+        found = waiting.take(most_units, may_have(worker, only_worker=False))
         if found is not None:
             taken.append(Slice(found.start, found.stop))
         left = [Slice(part.start, part.stop) for part in waiting.slices()]
@@ -47,7 +53,7 @@ def test_everything_can_be_taken(parts: list[Waiting]) -> None:
     """A worker that is alone gets all units, the first ones first."""
     waiting = waiting_units(*parts)
     starts = []
-    while (found := waiting.take(1, 3, only_worker=True)) is not None:
+    while (found := waiting.take(3, may_have(1, only_worker=True))) is not None:
         starts.append(found.start)
     assert not waiting
     assert waiting.units == 0
@@ -57,7 +63,7 @@ def test_everything_can_be_taken(parts: list[Waiting]) -> None:
 @given(disjoint(), st.integers(1, 10))
 def test_a_worker_gets_the_first_that_it_may_have(parts: list[Waiting], most_units: int) -> None:
     """Units that failed at the worker are passed over, and only those."""
-    found = waiting_units(*parts).take(1, most_units, only_worker=False)
+    found = waiting_units(*parts).take(most_units, may_have(1, only_worker=False))
     allowed = sorted(part for part in parts if part.avoid != 1)
     if not allowed:
         assert found is None
@@ -69,32 +75,32 @@ def test_a_worker_gets_the_first_that_it_may_have(parts: list[Waiting], most_uni
 def test_what_has_not_failed_is_cut() -> None:
     """No more than asked for is taken, and the rest waits."""
     waiting = waiting_units(Waiting(0, 100))
-    assert waiting.take(1, 30, only_worker=False) == Waiting(0, 30)
+    assert waiting.take(30, may_have(1, only_worker=False)) == Waiting(0, 30)
     assert waiting.slices() == [Waiting(30, 100)]
 
 
 def test_what_has_failed_comes_whole() -> None:
     """A step that failed is tried again as it was, however few units were asked for."""
     failed = Waiting(0, 100, attempts=1, avoid=2, error=5)
-    assert waiting_units(failed).take(1, 30, only_worker=False) == failed
+    assert waiting_units(failed).take(30, may_have(1, only_worker=False)) == failed
 
 
 def test_what_was_passed_over_still_waits() -> None:
     """Units that the worker must not have stay for others."""
     waiting = waiting_units(Waiting(0, 10, attempts=1, avoid=1))
-    assert waiting.take(1, 30, only_worker=False) is None
+    assert waiting.take(30, may_have(1, only_worker=False)) is None
     assert waiting.units == 10
-    assert waiting.take(2, 30, only_worker=False) is not None
+    assert waiting.take(30, may_have(2, only_worker=False)) is not None
 
 
 def test_the_only_worker_gets_what_failed_at_it() -> None:
     """There is nobody else to try."""
     failed = Waiting(0, 10, attempts=1, avoid=1)
-    assert waiting_units(failed).take(1, 30, only_worker=True) == failed
+    assert waiting_units(failed).take(30, may_have(1, only_worker=True)) == failed
 
 
 def test_nothing_is_not_put_back() -> None:
     """An empty slice does not wait."""
     waiting = waiting_units(Waiting(5, 5))
     assert len(waiting) == 0
-    assert waiting.take(1, 1, only_worker=False) is None
+    assert waiting.take(1, may_have(1, only_worker=False)) is None

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from aliquot.measuring import PeakMeter
+from aliquot.measuring.peak import PeakMeter
 
 _BLOCK_BYTES = 100_000_000
 

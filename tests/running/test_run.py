@@ -130,7 +130,7 @@ def test_an_outcome_of_a_run_that_failed_with_no_exception_to_raise_names_the_un
     failures = tuple(aliquot.Failure(number, number + 1, "gone") for number in range(12))
     report = aliquot.run(Counting(0, 5), on=TWO).report
     with pytest.raises(aliquot.UnitsFailedError, match="unit 9: gone\n  and 2 more") as caught:
-        _ = aliquot.Outcome(None, report, failures).value
+        _ = aliquot.Outcome(None, report, failures, is_complete=False).value
     assert caught.value.failures == failures
     assert caught.value.__cause__ is None
 

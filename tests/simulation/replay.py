@@ -19,15 +19,19 @@ def replay_command(seed: int) -> str:
     return f"python -m tests.simulation.replay {seed}"
 
 
+def fault_of(seed: int) -> str | None:
+    """Why a seed fails; None if it does not."""
+    try:
+        play(seed)
+    except Exception as fault:  # whatever goes wrong is what is looked for
+        return f"{type(fault).__name__}: {fault}"
+    return None
+
+
 def failing_seeds(start: int, stop: int) -> dict[int, str]:
     """The seeds from start up to stop that fail, and why."""
-    failures = {}
-    for seed in range(start, stop):
-        try:
-            play(seed)
-        except Exception as fault:  # whatever goes wrong is what is looked for
-            failures[seed] = f"{type(fault).__name__}: {fault}"
-    return failures
+    faults = {seed: fault_of(seed) for seed in range(start, stop)}
+    return {seed: fault for seed, fault in faults.items() if fault is not None}
 
 
 def tell_failures(failures: dict[int, str]) -> str:

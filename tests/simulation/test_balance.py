@@ -1,17 +1,25 @@
 from __future__ import annotations
 
-from aliquot.coordinator import Advise, AppendAsTheyCome, Assign, Coordinator, Ticked, Trim
-from aliquot.sites.simulated import EqualCosts, Simulated, SimulatedWorker, Workload
+import math
+
+from aliquot.coordinator import Advise, Allow, AppendAsTheyCome, Assign, Coordinator, Suspend, Ticked, Trim
+from aliquot.sites.simulated import EqualCosts, GivenBytes, Simulated, SimulatedWorker, Workload
 
 
-def virtual_seconds(workload: Workload, *speeds: float) -> float:
+def virtual_seconds(workload: Workload, *speeds: float, total_bytes: int | None = None) -> float:
     """How long all units take workers of these speeds."""
-    site = Simulated(workload, [SimulatedWorker(speed=speed) for speed in speeds])
-    coordinator = Coordinator(AppendAsTheyCome(), units=len(workload.costs), expected_workers=site.expected_workers)
+    site = Simulated(workload, [SimulatedWorker(speed=speed) for speed in speeds], total_bytes=total_bytes)
+    coordinator = Coordinator(
+        AppendAsTheyCome(),
+        units=len(workload.costs),
+        expected_workers=site.expected_workers,
+        total_bytes=site.total_bytes,
+        most_failed=math.inf,
+    )
     while not coordinator.is_over:
         for event in site.wait(coordinator.wake_seconds(site.now_seconds())) or [Ticked()]:
             for command in coordinator.handle(event, site.now_seconds()):
-                if isinstance(command, Assign | Trim | Advise):
+                if isinstance(command, Assign | Trim | Advise | Allow | Suspend):
                     site.perform(command)
     return site.now_seconds()
 
@@ -28,3 +36,21 @@ def test_a_flaky_unit_at_the_end_waits_for_nobody_long() -> None:
     healthy = virtual_seconds(Workload(EqualCosts(2000, 0.01)), 1.0, 1.0, 1.0)
     flaky = virtual_seconds(Workload(EqualCosts(2000, 0.01), flaky=frozenset({0, 700, 1400})), 1.0, 1.0, 1.0)
     assert flaky < 1.5 * healthy
+
+
+def test_bad_units_cost_little() -> None:
+    """A few units that fail, or kill their worker, among many: they are isolated while the others go on."""
+    healthy = virtual_seconds(Workload(EqualCosts(4000, 0.01)), *[1.0] * 4)
+    for bad in (frozenset({0, 1500, 3999}), frozenset({2000})):
+        assert virtual_seconds(Workload(EqualCosts(4000, 0.01), failing=bad), *[1.0] * 4) < 1.25 * healthy
+        assert virtual_seconds(Workload(EqualCosts(4000, 0.01), killing=bad), *[1.0] * 4) < 1.25 * healthy
+
+
+def test_a_few_heavy_units_cost_little() -> None:
+    """Others wait for a unit that needs most of the memory only while it needs it."""
+    held = [10**6] * 4000
+    for unit in range(7, 4000, 250):
+        held[unit] = 6 * 10**8
+    light = virtual_seconds(Workload(EqualCosts(4000, 0.05), unit_bytes=10**6), *[1.0] * 8, total_bytes=10**9)
+    workload = Workload(EqualCosts(4000, 0.05), bytes_of=GivenBytes(held))
+    assert virtual_seconds(workload, *[1.0] * 8, total_bytes=10**9) < 1.15 * light

@@ -60,13 +60,16 @@ def test_what_others_learned_is_a_beginning() -> None:
     assert sizer.choose(10**6) == 50
 
 
-def test_memory_limits_a_step() -> None:
-    """Steps stay within the allowed bytes by what was measured."""
-    sizer = ItemSizer(allowed_bytes=50_000_000)
-    for units in (1, 2, 4):
-        sizer.observe(units, units * 1e-6)
-        sizer.observe_memory(units, 10_000_000 + units * 4_000_000)
-    assert 1 <= sizer.choose(10**6) <= 10
+def test_after_a_unit_that_did_not_fit_steps_grow_anew() -> None:
+    """Its units come one after the other: what they hold limits no step, but the next one is small."""
+    sizer = ItemSizer()
+    sizer.observe(1000, 1e-3)
+    sizer.observe_memory(1000, 10**9)
+    usual = sizer.choose(10**6)
+    sizer.exhausted(1000)
+    assert sizer.choose(10**6) < usual / 10
+    sizer.observe(1000, 1e-3)
+    assert sizer.choose(10**6) == usual
 
 
 @given(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -127,14 +128,13 @@ def test_what_others_learned_saves_the_trying() -> None:
 def test_steps_stay_within_the_allowed_bytes(
     base_bytes: float, unit_bytes: float, allowed_bytes: int, first_units: int, per_unit: float
 ) -> None:
-    """Once some steps were measured, no step is projected to need more than what is allowed, unless it is one unit."""
+    """Once some sizes were measured, no step of like units needs more than is allowed, unless it is one unit."""
     sizer = StepSizer(first_units=max(1, first_units), allowed_bytes=allowed_bytes)
     for _ in range(100):
         units = sizer.choose(PLENTY_UNITS)
-        if sizer.memory.observations:
-            # A byte to spare: peaks are whole bytes.
-            assert units == 1 or sizer.memory.predict_upper(units) <= allowed_bytes * 1.0001 + 1
-        sizer.observe(units, 1e-3 + units * per_unit, int(base_bytes + units * unit_bytes))
+        peak_bytes = int(base_bytes + units * unit_bytes)
+        assert units == 1 or sizer.is_trying or peak_bytes <= allowed_bytes
+        sizer.observe(units, 1e-3 + units * per_unit, peak_bytes)
 
 
 def test_a_step_that_needed_too_much_is_followed_by_a_smaller_one() -> None:
@@ -152,6 +152,72 @@ def test_a_unit_that_fits_nowhere_still_goes_alone() -> None:
     sizer = StepSizer(allowed_bytes=1000)
     last = run_steps(sizer, lambda n: n * 1e-4, peak_bytes=lambda n: n * 10_000)[-1]
     assert last.units == 1
+
+
+def fill(sizer: StepSizer, unit_bytes: int, allowed_bytes: int, *, steps: int = 60) -> list[tuple[int, bool]]:
+    """Let it choose steps of like units, of which those that hold too much are stopped: each size, and if it was."""
+    taken = []
+    for _ in range(steps):
+        units = sizer.choose(PLENTY_UNITS)
+        is_stopped = units * unit_bytes > allowed_bytes
+        if is_stopped:
+            sizer.exhausted(units)
+        else:
+            sizer.observe(units, 1e-3 + units * 1e-6, units * unit_bytes)
+        taken.append((units, is_stopped))
+    return taken
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 5))
+def test_after_a_step_that_did_not_fit_the_next_is_half_of_it_at_most(
+    first_units: int, unit_bytes: int, known_steps: int
+) -> None:
+    """Whatever was known before, also nothing: so a step is found that fits, or a single unit, after a few."""
+    allowed_bytes = 10**7
+    sizer = StepSizer(first_units=first_units, allowed_bytes=allowed_bytes)
+    run_steps(sizer, lambda n: 1e-3 + n * 1e-6, steps=known_steps, peak_bytes=lambda n: n)
+    taken = fill(sizer, unit_bytes, allowed_bytes)
+    for (units, is_stopped), (following, _) in itertools.pairwise(taken):
+        assert not is_stopped or following <= max(1, units / 2)
+    assert taken[-1][0] == 1 or sum(is_stopped for _, is_stopped in taken[20:]) <= 2
+
+
+def test_steps_grow_again_after_one_that_did_not_fit() -> None:
+    """One heavy place does not make all steps small for ever."""
+    sizer = StepSizer(allowed_bytes=10**7)
+    usual = fill(sizer, 1000, 10**7)[-1][0]
+    sizer.exhausted(usual)
+    assert sizer.choose(PLENTY_UNITS) <= usual / 2
+    assert fill(sizer, 1000, 10**7)[-1][0] >= 0.8 * usual
+
+
+def test_who_may_hold_more_takes_more() -> None:
+    """And less where less is allowed, from the next step on."""
+    sizer = StepSizer(allowed_bytes=10**7)
+    usual = fill(sizer, 1000, 10**7)[-1][0]
+    sizer.allow(10**6)
+    assert sizer.choose(PLENTY_UNITS) <= 1000
+    sizer.allow(2 * 10**7)
+    assert fill(sizer, 1000, 2 * 10**7)[-1][0] >= 1.5 * usual
+    sizer.begin_span(1, 10**6)
+    assert sizer.allowed_bytes == 10**6
+    assert sizer.choose(PLENTY_UNITS) <= 1000
+
+
+def test_the_target_holds_where_more_is_allowed() -> None:
+    """The smaller of the two is the limit, and a target needs no allowance."""
+    for allowed_bytes in (None, 10**9):
+        sizer = StepSizer(allowed_bytes=allowed_bytes, target_bytes=10**6)
+        last = run_steps(sizer, lambda n: 1e-3 + n * 1e-6, peak_bytes=lambda n: 1000 * n)[-1]
+        assert 500 <= last.units <= 1000
+    sizer = StepSizer(allowed_bytes=10**5, target_bytes=10**6)
+    assert run_steps(sizer, lambda n: 1e-3 + n * 1e-6, peak_bytes=lambda n: 1000 * n)[-1].units <= 100
+
+
+def test_where_memory_is_limited_the_first_step_is_smaller() -> None:
+    """One that is stopped was done for nothing."""
+    limited, unlimited = StepSizer(first_units=10**6, allowed_bytes=10**9), StepSizer(first_units=10**6)
+    assert limited.choose(6400) <= unlimited.choose(6400) / 4
 
 
 # Remaining units

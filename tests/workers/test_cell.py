@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aliquot.workers.cell import Cell
+from aliquot.workers.cell import EXHAUSTED, HUNG, NONE, Cell
 
 
 @pytest.fixture
@@ -175,3 +175,99 @@ def test_a_process_that_dies_with_the_lock_does_not_keep_it(cell: Cell) -> None:
     assert cell.claim(1, 3) == (0, 3)
     os.close(reading)
     os.close(writing)
+
+
+def test_a_new_cell_limits_and_judges_nothing(cell: Cell) -> None:
+    """All numbers of what a step may hold and take mean that there is no limit."""
+    assert cell.allowed_bytes == 0
+    assert cell.overdue_nanoseconds(10**18) is None
+    assert (cell.verdict, cell.held_bytes, cell.programs_peak) == (NONE, 0, 0)
+    assert not cell.has_programs
+
+
+def test_what_a_step_may_hold_can_be_changed_amid_a_span(cell: Cell) -> None:
+    """And None means anything; the span is not touched."""
+    cell.begin(1, 0, 10)
+    cell.allow(5 << 30)
+    assert cell.allowed_bytes == 5 << 30
+    cell.allow(None)
+    assert cell.allowed_bytes == 0
+    assert cell.claim(1, 3) == (0, 3)
+
+
+def test_the_running_unit_is_told_where_it_is_known(cell: Cell) -> None:
+    """Else it is the whole step; what was noted for an earlier step or span does not count."""
+    cell.begin(1, 0, 100)
+    cell.claim(1, 10)
+    assert cell.running() == (0, 10)
+    cell.at_unit(4)
+    assert cell.running() == (4, 5)
+    cell.claim(1, 10)
+    assert cell.running() == (10, 20)
+    cell.at_unit(19)
+    cell.begin(2, 19, 30)
+    cell.claim(2, 5)
+    assert cell.running() == (19, 24)
+
+
+def test_a_unit_outside_of_the_step_is_not_believed(cell: Cell) -> None:
+    """A function that goes on in a thread of its own may note anything."""
+    cell.begin(1, 50, 100)
+    cell.claim(1, 10)
+    for unit in (0, 49, 60, 99):
+        cell.at_unit(unit)
+        assert cell.running() == (50, 60)
+
+
+def test_a_step_that_was_left_early_is_given_back(cell: Cell) -> None:
+    """From the first unit that was not begun; nothing if the span is another one by now."""
+    cell.begin(1, 0, 100)
+    cell.claim(1, 50)
+    cell.unclaim(1, 20)
+    assert cell.running() == (0, 20)
+    assert cell.claim(1, 5) == (20, 25)
+    cell.begin(2, 200, 300)
+    cell.unclaim(1, 7)
+    assert cell.claim(2, 5) == (200, 205)
+
+
+def test_how_long_a_step_is_overdue_is_known_while_it_runs(cell: Cell) -> None:
+    """Negative before its time is up; nothing between steps or without a limit."""
+    cell.begin_step(1000)
+    assert cell.overdue_nanoseconds(5000) is None
+    cell.limit_wall(300)
+    assert cell.overdue_nanoseconds(1100) == -200
+    assert cell.overdue_nanoseconds(1500) == 200
+    assert cell.seconds_in_step(1_000_001_000) == 1.0
+    cell.end_step()
+    assert cell.overdue_nanoseconds(5000) is None
+    assert cell.seconds_in_step(1_000_001_000) == 0.0
+
+
+def test_the_peak_of_programs_is_the_highest_since_it_was_taken(cell: Cell) -> None:
+    """Each measurement begins anew."""
+    for held_bytes in (5, 9 << 32, 7):
+        cell.note_programs_peak(held_bytes)
+    assert cell.programs_peak == 9 << 32
+    assert cell.take_programs_peak() == 9 << 32
+    assert cell.take_programs_peak() == 0
+
+
+def test_programs_are_remembered(cell: Cell) -> None:
+    """One that has ended may have started others."""
+    cell.note_program()
+    cell.take_programs_peak()
+    assert cell.has_programs
+
+
+@pytest.mark.parametrize("verdict", [EXHAUSTED, HUNG])
+def test_a_verdict_is_seen_by_another_process(cell: Cell, verdict: int) -> None:
+    """The nursery writes it, and the parent reads it when the worker is gone."""
+    nursery = os.fork()
+    if nursery == 0:
+        try:
+            Cell(os.dup(cell.descriptor)).judge(verdict, 3 << 32)
+        finally:
+            os._exit(0)
+    os.waitpid(nursery, 0)
+    assert (cell.verdict, cell.held_bytes) == (verdict, 3 << 32)

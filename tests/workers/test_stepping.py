@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import operator
 import pickle
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -208,3 +209,97 @@ class Shy:
 def test_a_unit_is_shown_in_a_line(item: Any, shown: str) -> None:
     """Whatever it is."""
     assert bounded_repr([item], 0) == shown
+
+
+def test_a_careful_step_notes_each_unit_before_it_is_begun() -> None:
+    """So that it is known where a worker was when it died."""
+    noted: list[int] = []
+    seen: list[tuple[int, int]] = []
+    stepper = EachStepper(lambda number: seen.append((number, noted[-1])), RangeItems(range(1000, 2000)))
+    stepper.keep_note(noted.append, of_each=True)
+    assert stepper.run(100, 300, patience_seconds=3600) == 300
+    assert noted == list(range(100, 300))
+    assert seen == [(1000 + unit, unit) for unit in range(100, 300)]
+
+
+def test_other_steps_note_units_where_it_costs_little() -> None:
+    """A long step of many short units is not slowed down; a short one is noted."""
+    noted: list[int] = []
+    stepper = EachStepper(str, RangeItems(range(1000)))
+    stepper.keep_note(noted.append, of_each=False)
+    stepper.run(0, 500, patience_seconds=3600)
+    assert noted == []
+    stepper.run(500, 510, patience_seconds=3600)
+    assert noted == list(range(500, 510))
+
+
+def test_the_last_note_is_of_the_unit_that_failed() -> None:
+    """Nothing behind it was begun."""
+    noted: list[int] = []
+    stepper = EachStepper(reciprocal, RangeItems(range(-3, 5)))
+    stepper.keep_note(noted.append, of_each=True)
+    with pytest.raises(UnitError):
+        stepper.run(0, 8, patience_seconds=3600)
+    assert noted == [0, 1, 2, 3]
+
+
+def test_a_careful_step_that_is_left_has_noted_what_it_began() -> None:
+    """The rest is another step's."""
+    noted: list[int] = []
+    stepper = EachStepper(str, RangeItems(range(10)))
+    stepper.keep_note(noted.append, of_each=True)
+    assert stepper.run(0, 10, patience_seconds=0.0) == 1
+    assert noted == [0]
+
+
+@pytest.mark.parametrize(
+    "stepper",
+    [BatchStepper(list, RangeItems(range(10)), operator.add), JobStepper(Counting(0, 10))],
+    ids=["batch", "job"],
+)
+def test_units_of_a_batch_are_not_noted(stepper: Any) -> None:
+    """All of them are begun at once."""
+    noted: list[int] = []
+    stepper.keep_note(noted.append, of_each=True)
+    assert stepper.run(0, 10) == 10
+    assert noted == []
+
+
+def test_a_note_does_not_travel() -> None:
+    """Each worker has its own cell."""
+    stepper = EachStepper(str, RangeItems(range(10)))
+    stepper.keep_note(lambda unit: None, of_each=True)
+    copy: EachStepper = pickle.loads(pickle.dumps(stepper))
+    assert copy.run(0, 10, patience_seconds=3600) == 10
+
+
+class Block:
+    """Can be referred to weakly."""
+
+
+def test_an_error_can_let_go_of_what_its_function_held() -> None:
+    """Also where it was raised from another one, or amid its handling: the room is needed for the next step."""
+    blocks: list[weakref.ref[Block]] = []
+
+    def fail(number: int) -> None:
+        block = Block()
+        blocks.append(weakref.ref(block))
+        try:
+            inner()
+        except LookupError:
+            raise ValueError("from amid another") from None
+
+    def inner() -> None:
+        block = Block()
+        blocks.append(weakref.ref(block))
+        raise LookupError("the first one")
+
+    stepper = EachStepper(fail, RangeItems(range(3)))
+    left: list[list[bool]] = []
+    try:
+        stepper.run(0, 3)
+    except UnitError as error:
+        left.append([block() is not None for block in blocks])
+        error.forget_frames()
+        left.append([block() is not None for block in blocks])
+    assert left == [[True, True], [False, False]]

@@ -7,16 +7,32 @@ event  ->  Coordinator.handle(event, now_seconds)  ->  commands
            rates.py         how long a unit takes a worker, by noisy reports
            speeds.py        which workers are fast, told apart from which units are dear
            stealing.py      how much of a running span to move
+           budget.py        who may hold how much of the site's memory
+           isolating.py     what becomes of units that failed
            joining.py       in which order results become one
            invariants.py    what must hold after each event
 """
 
-from aliquot.coordinator.commands import Advise, Append, Assign, Command, Finish, GiveUp, Merge, Spill, Trim
+from aliquot.coordinator.commands import (
+    Advise,
+    Allow,
+    Append,
+    Assign,
+    Command,
+    Finish,
+    GiveUp,
+    Merge,
+    Skip,
+    Spill,
+    Suspend,
+    Trim,
+)
 from aliquot.coordinator.coordinator import Coordinator, ImpossibleEventError
 from aliquot.coordinator.events import (
     Event,
     Progressed,
     SourceGrew,
+    StepExhausted,
     StepFailed,
     Ticked,
     Trimmed,
@@ -27,6 +43,7 @@ from aliquot.coordinator.joining import AppendAsTheyCome, AppendInOrder, Joining
 
 __all__ = [
     "Advise",
+    "Allow",
     "Append",
     "AppendAsTheyCome",
     "AppendInOrder",
@@ -41,9 +58,12 @@ __all__ = [
     "Merge",
     "MergeAsTree",
     "Progressed",
+    "Skip",
     "SourceGrew",
     "Spill",
+    "StepExhausted",
     "StepFailed",
+    "Suspend",
     "Ticked",
     "Trim",
     "Trimmed",

@@ -13,6 +13,8 @@ class Assign(NamedTuple):
     """The worker owns the units ``start`` up to ``stop`` from now on, until some are trimmed.
 
     ``first_units`` is the size of its first step where nothing is known; ``seconds`` and ``peak_bytes`` are what is.
+    A step may hold ``allowed_bytes``. With ``is_careful``, something of it has failed before: where it can, the worker
+    keeps note of the very unit that it is at.
     """
 
     worker: int
@@ -22,6 +24,8 @@ class Assign(NamedTuple):
     first_units: int = 1
     seconds: tuple[Observation, ...] = ()
     peak_bytes: tuple[Observation, ...] = ()
+    allowed_bytes: int | None = None
+    is_careful: bool = False
 
 
 @record
@@ -41,6 +45,22 @@ class Advise(NamedTuple):
     span: int
     seconds: tuple[Observation, ...]
     peak_bytes: tuple[Observation, ...]
+
+
+@record
+class Allow(NamedTuple):
+    """The steps of a worker may hold more than before: others have let go of it."""
+
+    worker: int
+    span: int
+    allowed_bytes: int
+
+
+@record
+class Suspend(NamedTuple):
+    """Steps fail at this worker that others finish: it is to get nothing more, and to be replaced where possible."""
+
+    worker: int
 
 
 @record
@@ -67,12 +87,23 @@ class Spill(NamedTuple):
 
 @record
 class GiveUp(NamedTuple):
-    """These units failed as often as they may."""
+    """These units failed as often as they may, the last time at ``worker``; if for memory, at ``peak_bytes``."""
 
     start: int
     stop: int
     error: int | None
     attempts: int
+    worker: int | None = None
+    is_exhausted: bool = False
+    peak_bytes: int = 0
+
+
+@record
+class Skip(NamedTuple):
+    """There is no result for these units, which were given up; all before them were appended, where order matters."""
+
+    start: int
+    stop: int
 
 
 @record
@@ -82,6 +113,8 @@ class Finish(NamedTuple):
     result: int | None
 
 
-Command = Assign | Trim | Advise | Append | Merge | Spill | GiveUp | Finish
+Command = Assign | Trim | Advise | Allow | Suspend | Append | Skip | Merge | Spill | GiveUp | Finish
 
-COMMANDS = {kind.__name__: kind for kind in (Assign, Trim, Advise, Append, Merge, Spill, GiveUp, Finish)}
+COMMANDS = {
+    kind.__name__: kind for kind in (Assign, Trim, Advise, Allow, Suspend, Append, Skip, Merge, Spill, GiveUp, Finish)
+}

@@ -4,17 +4,20 @@ import math
 from collections import deque
 from typing import Any
 
-from aliquot.coordinator.commands import Advise, Assign, Command, GiveUp, Trim
+from aliquot.coordinator.budget import Budget
+from aliquot.coordinator.commands import Advise, Allow, Assign, Command, GiveUp, Suspend, Trim
 from aliquot.coordinator.events import (
     Event,
     Progressed,
     SourceGrew,
+    StepExhausted,
     StepFailed,
     Ticked,
     Trimmed,
     WorkerJoined,
     WorkerLost,
 )
+from aliquot.coordinator.isolating import after_exhaustion, after_failure
 from aliquot.coordinator.joining import Joining
 from aliquot.coordinator.outlook import Outlook
 from aliquot.coordinator.transitions import State, next_states
@@ -22,8 +25,10 @@ from aliquot.coordinator.waiting import Waiting, WaitingUnits
 from aliquot.coordinator.worker import OWNING, Worker
 from aliquot.sizing import LinearModel
 
-# A step that fails so often has failed for good.
-_MOST_ATTEMPTS = 2
+# A worker is suspended when others have finished so many steps that had failed there.
+_MOST_BLAMES = 3
+# A run that stops because too many units have failed still looks for so many more.
+_MOST_LISTED = 20
 # Different workers first try different sizes: one round tells the overhead from the cost of a unit.
 _FIRST_SIZES = (1, 4, 2, 8)
 _KNOWN_SIZES = 3
@@ -33,6 +38,8 @@ _FIRST_ROUNDS = 32
 # While someone is idle, look again at silent workers after this long.
 _WAKE_SECONDS = 0.02
 _WAKE_SECONDS_A_WORKER = 5e-5
+# Stands for any piece that is not heavy.
+_LIGHT = Waiting(0, 1)
 
 
 class ImpossibleEventError(AssertionError):
@@ -46,7 +53,9 @@ class Coordinator:
     with the number of units; everything grows with the number of workers and of spans under way.
 
     ``expected_workers`` share the units equally as they join. With ``front_first``, spans are handed out in rounds
-    from the first unit upward, so that results that must be appended in order do not pile up.
+    from the first unit upward, so that results that must be appended in order do not pile up. All workers together may
+    hold ``total_bytes``. When more than ``most_failed`` units (a number, or a part of all) were given up, nothing new
+    is begun; with ``finish_front``, what comes before the first of them is done nevertheless.
     """
 
     def __init__(
@@ -58,6 +67,9 @@ class Coordinator:
         expected_workers: int = 1,
         first_units: int = 1,
         front_first: bool = False,
+        finish_front: bool = False,
+        total_bytes: int | None = None,
+        most_failed: float = 0,
         time: LinearModel | None = None,
         memory: LinearModel | None = None,
     ) -> None:
@@ -65,15 +77,23 @@ class Coordinator:
         self._expected_workers = max(1, expected_workers)
         self._first_units = first_units
         self._front_first = front_first
+        self._finish_front = finish_front
+        self._most_failed = most_failed
+        self._budget = Budget(total_bytes, self._expected_workers)
+        self._heavy_stop = -1  # where the last piece ends that was found to be heavy
+        self._heavy_units = 1  # how many it has
         self._workers: dict[int, Worker] = {}  # all that are not gone
         self._idle: deque[int] = deque()  # all and only those that are idle, longest first
         self._waiting = WaitingUnits()  # all and only units that are neither done, owned nor given up
         self._outlook = Outlook(self._workers, time, memory)
         self._failed: list[GiveUp] = []
+        self._first_failed = math.inf  # the first unit that was given up
         self._next_span = 0
         self._joined_workers = 0
         self._trims = 0  # under way
+        self._owners = 0  # workers that own something
         self._is_finished = False
+        self.is_stopping = False  # too many units have failed
         self.units = 0
         self.is_complete = False
         self.done_units = 0
@@ -81,6 +101,9 @@ class Coordinator:
         self.spans = 0
         self.steps = 0
         self.steals = 0
+        self.flaky_steps = 0  # failed, and were finished elsewhere
+        self.exhausted_steps = 0  # needed more memory than they were allowed
+        self.suspended_workers = 0
         self._grow(units, is_complete)
 
     # What a driver and a display may ask
@@ -97,7 +120,9 @@ class Coordinator:
 
     @property
     def is_over(self) -> bool:
-        """Whether every unit is done or was given up."""
+        """Whether every unit is done or was given up, or nothing more is begun and all that was has ended."""
+        if self.is_stopping:
+            return not self._owners and not self._waiting.suspects and not self._is_front_waiting()
         return self.is_complete and self.done_units + self.failed_units == self.units
 
     @property
@@ -117,6 +142,25 @@ class Coordinator:
         """Take one event, and say what is to be done."""
         commands: list[Command] = []
         self._outlook.note_event()
+        was_stopping = self.is_stopping
+        self._take(event, now_seconds, commands)
+        if self.is_stopping and not was_stopping:
+            self._stop_early(commands)
+        self._feed(now_seconds, commands)
+        needed_bytes = self._needed_bytes()
+        if needed_bytes:
+            self._make_room(needed_bytes, commands)
+        elif self._budget.free_bytes:
+            for worker in self._budget.raise_allowances():
+                assert worker.allowed_bytes is not None
+                commands.append(Allow(worker.id, worker.span, worker.allowed_bytes))
+        if self.is_over and not self._is_finished:
+            self._is_finished = True
+            if not self.is_stopping:
+                commands += self._joining.finish()
+        return commands
+
+    def _take(self, event: Event, now_seconds: float, commands: list[Command]) -> None:
         match event:
             case Progressed():
                 self._progressed(event, now_seconds, commands)
@@ -128,16 +172,12 @@ class Coordinator:
                 self._lost(event, commands)
             case StepFailed():
                 self._step_failed(event, commands)
+            case StepExhausted():
+                self._step_exhausted(event, commands)
             case SourceGrew():
                 self._grow(event.units, event.is_complete)
             case Ticked():
                 self._outlook.expect_silent_workers_longer(now_seconds)
-        self._feed(now_seconds, commands)
-        if self.is_over and not self._is_finished:
-            self._is_finished = True
-            if not self._failed:
-                commands += self._joining.finish()
-        return commands
 
     def _joined(self, event: WorkerJoined) -> None:
         if event.worker in self._workers:
@@ -153,6 +193,9 @@ class Coordinator:
         worker.done_to = event.stop
         self.done_units += event.stop - event.start
         self.steps += event.steps
+        self.exhausted_steps += event.stopped_steps
+        if self._budget.is_heavy(worker):
+            self._budget.note_peak(max((peak for _, peak, _ in event.peak_bytes), default=0.0))
         commands += self._joining.add(event.start, event.stop, event.result, event.result_bytes)
         if worker.done_to < worker.stop:
             self._move(worker, "Progressed", worker.state)
@@ -161,7 +204,9 @@ class Coordinator:
                 commands.append(Advise(worker.id, worker.span, *self._outlook.advice(worker)))
             if worker.state == "running":
                 self._outlook.expect(worker, now_seconds)
-        elif worker.state == "trimming":
+            return
+        self._note_flaky(worker, commands)
+        if worker.state == "trimming":
             self._move(worker, "Progressed", "finished")
         else:
             self._move(worker, "Progressed", "idle")
@@ -177,7 +222,7 @@ class Coordinator:
             return
         if not worker.done_to <= event.stop <= worker.stop:
             raise ImpossibleEventError(f"{event} does not cut {worker.tell_story()}")
-        tail = Waiting(event.stop, worker.stop)
+        tail = Waiting(event.stop, worker.stop, worker.attempts, error=worker.error)
         worker.stop = event.stop
         if worker.stop == worker.done_to:
             # It was between two steps, and all that it had not begun was taken: there will be no further report.
@@ -194,21 +239,35 @@ class Coordinator:
             return
         self.steals += 1
         self._outlook.expect(worker, now_seconds)
-        if thief is None:
+        allowed_bytes = self._allowance(tail)
+        is_room = self._budget.total_bytes is None or allowed_bytes is not None
+        if thief is None or thief.is_suspended or self.is_stopping or not is_room:
             self._waiting.add(tail)
+            self._drain_if_stopping(worker, commands)
         else:
             self._idle.pop()  # it was released just now
-            self._assign(thief, tail, now_seconds, commands, tail_of=worker)
+            self._assign(thief, tail, allowed_bytes, now_seconds, commands, tail_of=worker)
 
     def _step_failed(self, event: StepFailed, commands: list[Command]) -> None:
         worker = self._owner(event.worker, event.span, event)
         if not worker.done_to <= event.start < event.stop <= worker.stop:
             raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
-        self._put_back(worker, event.start, event.stop, event.error, commands)
+        self._put_back(worker, Waiting(event.start, event.stop, avoid=worker.id, error=event.error), commands)
+        self._end_span(worker, "StepFailed")
+
+    def _step_exhausted(self, event: StepExhausted, commands: list[Command]) -> None:
+        worker = self._owner(event.worker, event.span, event)
+        if not worker.done_to <= event.start < event.stop <= worker.stop:
+            raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
+        exhausted = Waiting(event.start, event.stop, worker.attempts, error=event.error)
+        self._put_back_exhausted(worker, exhausted, event.peak_bytes, commands)
+        self._end_span(worker, "StepExhausted")
+
+    def _end_span(self, worker: Worker, event: str) -> None:
         if worker.state == "trimming":
-            self._move(worker, "StepFailed", "finished")
+            self._move(worker, event, "finished")
         else:
-            self._move(worker, "StepFailed", "idle")
+            self._move(worker, event, "idle")
             self._set_idle(worker)
 
     def _lost(self, event: WorkerLost, commands: list[Command]) -> None:
@@ -221,9 +280,18 @@ class Coordinator:
             if event.is_suspect and event.running_start < event.running_stop:
                 if not worker.done_to <= event.running_start < event.running_stop <= worker.stop:
                     raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
-                self._put_back(worker, event.running_start, event.running_stop, event.error, commands)
+                suspect = Waiting(event.running_start, event.running_stop, avoid=worker.id, error=event.error)
+                if event.is_exhausted:
+                    suspect = suspect._replace(attempts=worker.attempts, avoid=None)
+                    self._put_back_exhausted(worker, suspect, event.peak_bytes, commands)
+                else:
+                    self._put_back(worker, suspect, commands)
             else:
-                self._waiting.add(Waiting(worker.done_to, worker.stop, worker.attempts, error=worker.error))
+                self._waiting.add(
+                    Waiting(
+                        worker.done_to, worker.stop, worker.attempts, None, worker.error, self._heavy_bytes_of(worker)
+                    )
+                )
         if worker.state in ("trimming", "finished"):
             self._trims -= 1
             self._release_partner(worker)
@@ -232,20 +300,133 @@ class Coordinator:
         worker.model = None  # others may still refer to this one
         self._move(worker, "WorkerLost", "gone")
 
-    def _put_back(self, worker: Worker, start: int, stop: int, error: int | None, commands: list[Command]) -> None:
+    def _put_back(self, worker: Worker, failed: Waiting, commands: list[Command]) -> None:
         """All of a span that was not sent up waits again; the step that failed, apart."""
-        # What failed as a part of more was not tried by itself before.
-        is_the_same = start == worker.span_start and stop == worker.stop
-        attempts = worker.attempts + 1 if is_the_same else 1
-        self._waiting.add(Waiting(worker.done_to, start))
-        self._waiting.add(Waiting(stop, worker.stop))
-        if attempts < _MOST_ATTEMPTS:
-            self._waiting.add(Waiting(start, stop, attempts, avoid=worker.id, error=error))
-            return
-        given_up = GiveUp(start, stop, error if error is not None else worker.error, attempts)
+        self._put_back_others(worker, failed)
+        is_whole = failed.start == worker.span_start and failed.stop == worker.stop
+        following = after_failure(failed, attempts_before=worker.attempts, is_whole=is_whole)
+        for waiting in following:
+            self._waiting.add(waiting._replace(needed_bytes=self._heavy_bytes_of(worker)))
+        if not following:
+            self._give_up(GiveUp(failed.start, failed.stop, failed.error, worker.attempts + 1, worker.id), commands)
+
+    def _put_back_exhausted(self, worker: Worker, exhausted: Waiting, peak_bytes: int, commands: list[Command]) -> None:
+        """The same for a step that needs more memory: in halves; a single unit, with more of the site's memory."""
+        self.exhausted_steps += 1
+        units = exhausted.stop - exhausted.start
+        self.memory.observe(units, max(peak_bytes, worker.allowed_bytes or 0))
+        rung = self._budget.next_rung(worker.allowed_bytes)
+        if units == 1 and rung is not None:
+            exhausted = self._widen_heavy(exhausted, worker.stop)._replace(needed_bytes=rung)
+            following = [exhausted]
+        else:
+            exhausted = exhausted._replace(needed_bytes=self._heavy_bytes_of(worker))
+            following = after_exhaustion(exhausted)
+        self._put_back_others(worker, exhausted)
+        for waiting in following:
+            self._waiting.add(waiting)
+        if not following:
+            self._give_up(
+                GiveUp(
+                    exhausted.start,
+                    exhausted.stop,
+                    exhausted.error,
+                    worker.attempts + 1,
+                    worker.id,
+                    is_exhausted=True,
+                    peak_bytes=peak_bytes,
+                ),
+                commands,
+            )
+
+    def _widen_heavy(self, unit: Waiting, most: int) -> Waiting:
+        """Where one heavy unit follows another, those behind it are probably heavy too: ever more of them at once."""
+        self._heavy_units = 2 * self._heavy_units if unit.start == self._heavy_stop else 1
+        self._heavy_stop = min(unit.start + self._heavy_units, most)
+        return unit._replace(stop=self._heavy_stop)
+
+    def _heavy_bytes_of(self, worker: Worker) -> int:
+        return worker.allowed_bytes or 0 if self._budget.is_heavy(worker) else 0
+
+    def _put_back_others(self, worker: Worker, failed: Waiting) -> None:
+        self._waiting.add(Waiting(worker.done_to, failed.start))
+        self._waiting.add(Waiting(failed.stop, worker.stop))
+
+    def _give_up(self, given_up: GiveUp, commands: list[Command]) -> None:
+        self._note_given_up(given_up, commands)
+        most = self._most_failed if self._most_failed >= 1 else self._most_failed * self.units
+        if self.failed_units > most:
+            self.is_stopping = True
+            if self.failed_units > most + _MOST_LISTED:
+                # Enough to see what is wrong: what else has failed is not looked into.
+                for suspect in self._waiting.take_suspects():
+                    rest = GiveUp(suspect.start, suspect.stop, suspect.error, suspect.attempts, suspect.avoid)
+                    self._note_given_up(rest, commands)
+        else:
+            commands += self._joining.skip(given_up.start, given_up.stop)
+
+    def _note_given_up(self, given_up: GiveUp, commands: list[Command]) -> None:
         self._failed.append(given_up)
-        self.failed_units += stop - start
+        self._first_failed = min(self._first_failed, given_up.start)
+        self.failed_units += given_up.stop - given_up.start
         commands.append(given_up)
+
+    def _stop_early(self, commands: list[Command]) -> None:
+        """Begin nothing new: what was begun ends, and what has failed is isolated."""
+        for worker in self._workers.values():
+            if worker.state == "running":
+                self._drain_if_stopping(worker, commands)
+
+    def _drain_if_stopping(self, worker: Worker, commands: list[Command]) -> None:
+        is_wanted = worker.attempts > 0 or self._is_front(worker.done_to)
+        if self.is_stopping and not is_wanted and not worker.is_drained:
+            self._drain(worker, commands)
+
+    def _is_front(self, unit: int) -> bool:
+        return self._finish_front and unit < self._first_failed
+
+    def _is_front_waiting(self) -> bool:
+        return self._finish_front and any(self._is_front(waiting.start) for waiting in self._waiting.slices())
+
+    def _drain(self, worker: Worker, commands: list[Command]) -> None:
+        """Take back all that a worker has not begun."""
+        self._move(worker, "asked", "trimming")
+        worker.is_drained = True
+        worker.version += 1
+        self._trims += 1
+        commands.append(Trim(worker.id, worker.span, 1.0))
+
+    def _needed_bytes(self) -> int:
+        """What the first of the heavy pieces needs that are to be begun; 0 if there is none."""
+        return next((waiting.needed_bytes for waiting in self._waiting.heavy if self._may_begin(waiting)), 0)
+
+    def _make_room(self, needed_bytes: int, commands: list[Command]) -> None:
+        """Have others stop after their steps, for a piece that needs more memory than is free."""
+        missing = needed_bytes - self._budget.free_bytes
+        owners = [worker for worker in self._workers.values() if worker.state in OWNING]
+        missing -= sum(worker.allowed_bytes or 0 for worker in owners if worker.is_drained)
+        for worker in owners:
+            if missing <= 0:
+                return
+            # The heavy ones are short, and end by themselves.
+            if worker.state == "running" and not worker.is_drained and not self._budget.is_heavy(worker):
+                missing -= worker.allowed_bytes or 0
+                self._drain(worker, commands)
+
+    def _note_flaky(self, worker: Worker, commands: list[Command]) -> None:
+        """What had failed elsewhere is finished here."""
+        blaming, worker.blaming = worker.blaming, None
+        if worker.attempts != 1 or blaming is None:
+            return
+        self.flaky_steps += 1
+        blamed = self._workers.get(blaming)
+        if blamed is None:
+            return
+        blamed.blames += 1
+        if blamed.blames >= _MOST_BLAMES and not blamed.is_suspended and self._has_others(blamed):
+            blamed.is_suspended = True
+            self.suspended_workers += 1
+            commands.append(Suspend(blamed.id))
 
     def _grow(self, units: int, is_complete: bool) -> None:
         if units < self.units or (self.is_complete and (units != self.units or not is_complete)):
@@ -261,17 +442,48 @@ class Coordinator:
         passed_over = 0
         while len(self._idle) > passed_over:
             worker = self._workers[self._idle[0]]
-            if self._waiting:
-                taken = self._waiting.take(worker.id, self._fair_units(worker), only_worker=len(self._workers) == 1)
-                if taken is not None:
-                    self._idle.popleft()
-                    self._assign(worker, taken, now_seconds, commands)
-                elif not self._promise_tail(worker, now_seconds, commands):
-                    # What waits must not go to this worker again; others will be idle at some time.
-                    self._idle.rotate(-1)
-                    passed_over += 1
-            elif not self._promise_tail(worker, now_seconds, commands):
-                return
+            taken = self._take_waiting(worker) if self._waiting else None
+            if taken is not None:
+                self._idle.popleft()
+                self._assign(worker, taken, self._allowance(taken), now_seconds, commands)
+            elif worker.is_suspended or not self._promise_tail(worker, now_seconds, commands):
+                if not self._waiting and not self.suspended_workers:
+                    return
+                # What waits must not go to this worker, or not yet; others may have it.
+                self._idle.rotate(-1)
+                passed_over += 1
+
+    def _take_waiting(self, worker: Worker) -> Waiting | None:
+        if not self._is_room():
+            return None
+        return self._waiting.take(self._fair_units(worker), lambda waiting: self._may_have(worker, waiting))
+
+    def _may_have(self, worker: Worker, waiting: Waiting) -> bool:
+        if (worker.is_suspended or waiting.avoid == worker.id) and self._has_others(worker):
+            return False
+        if not self._may_begin(waiting):
+            return False
+        return self._budget.total_bytes is None or self._allowance(waiting) is not None
+
+    def _may_begin(self, waiting: Waiting) -> bool:
+        """Whether anybody may: of a run that stops, only what has failed is looked into, and the front."""
+        return not self.is_stopping or waiting.attempts > 0 or self._is_front(waiting.start)
+
+    def _has_others(self, worker: Worker) -> bool:
+        return any(not other.is_suspended for other in self._workers.values() if other is not worker)
+
+    def _allowance(self, waiting: Waiting) -> int | None:
+        """What a worker may hold that begins with this piece; None if it has to wait for others, or may hold all."""
+        if self._budget.total_bytes is None:
+            return None
+        kept_bytes = 0 if waiting.needed_bytes else self._needed_bytes()
+        return self._budget.allowance(waiting.needed_bytes, kept_bytes, self.memory)
+
+    def _is_room(self) -> bool:
+        """Whether there is memory for anything that waits, without a look at each."""
+        if self._budget.total_bytes is None or self._allowance(_LIGHT) is not None:
+            return True
+        return any(waiting.needed_bytes <= self._budget.free_bytes for waiting in self._waiting.heavy)
 
     def _fair_units(self, worker: Worker) -> int:
         """How many of the waiting units a worker gets: an equal part for each that has none."""
@@ -288,6 +500,7 @@ class Coordinator:
         self,
         worker: Worker,
         taken: Waiting,
+        allowed_bytes: int | None,
         now_seconds: float,
         commands: list[Command],
         *,
@@ -298,7 +511,10 @@ class Coordinator:
         worker.span = self._next_span
         worker.span_start = worker.done_to = taken.start
         worker.stop = taken.stop
-        worker.attempts, worker.error = taken.attempts, taken.error
+        worker.attempts, worker.error, worker.blaming = taken.attempts, taken.error, taken.avoid
+        worker.is_drained = False
+        if allowed_bytes is not None:
+            self._budget.reserve(worker, allowed_bytes)
         worker.model, worker.is_compared = tail_of, False
         if tail_of is not None and tail_of.rate is not None:
             worker.model_unit_seconds = tail_of.rate.seconds
@@ -316,15 +532,26 @@ class Coordinator:
         self._outlook.expect(worker, now_seconds)
         first_units = self._first_units * first_size
         commands.append(
-            Assign(worker.id, worker.span, taken.start, taken.stop, first_units, *self._outlook.advice(worker))
+            Assign(
+                worker.id,
+                worker.span,
+                taken.start,
+                taken.stop,
+                first_units,
+                *self._outlook.advice(worker),
+                allowed_bytes=allowed_bytes,
+                is_careful=taken.attempts > 0,
+            )
         )
 
     def _promise_tail(self, worker: Worker, now_seconds: float, commands: list[Command]) -> bool:
         """Have the span that ends last trimmed for an idle worker, if that helps."""
         outlook = self._outlook
-        victim = outlook.find_victim()
+        victim = None if self.is_stopping else outlook.find_victim()
         if victim is None:
             return False
+        if self._budget.total_bytes is not None and self._allowance(_LIGHT) is None:
+            return False  # there is no memory for another worker
         piece = outlook.cut_for(worker, victim, now_seconds)
         if piece is None:
             return False
@@ -358,7 +585,11 @@ class Coordinator:
         if state not in next_states(worker.state, event):
             raise ImpossibleEventError(f"{event} does not lead to {state}: {worker.tell_story()}")
         worker.story.append(f"{event} -> {state}")
-        worker.state = state
+        was_owning, worker.state = worker.state in OWNING, state
+        is_owning = state in OWNING
+        self._owners += is_owning - was_owning
+        if was_owning and not is_owning:
+            self._budget.release(worker)
 
     def _set_idle(self, worker: Worker) -> None:
         worker.partner = None

@@ -19,7 +19,8 @@ class WorkerLost(NamedTuple):
     """A worker is gone, with all that it had not sent up.
 
     ``running_start`` to ``running_stop`` is the step that it was in, where that is known. ``is_suspect`` says that the
-    step itself may have been the cause, as when the process died, and not when the machine was taken away.
+    step itself may have been the cause, as when the process died, and not when the machine was taken away;
+    ``is_exhausted`` that it was stopped because it held more than it was allowed, at ``peak_bytes``.
     """
 
     worker: int
@@ -28,6 +29,9 @@ class WorkerLost(NamedTuple):
     running_stop: int = 0
     is_suspect: bool = False
     error: int | None = None
+    is_exhausted: bool = False
+    peak_bytes: int = 0
+    stopped_seconds: float = 0.0
 
 
 @record
@@ -35,7 +39,7 @@ class Progressed(NamedTuple):
     """A worker has finished the units ``start`` up to ``stop`` of its span; their result is ``result``.
 
     ``seconds`` and ``peak_bytes`` are observations (units, cost, count) of its steps; ``setup_seconds`` is what it took
-    to begin with the span, told once.
+    to begin with the span, told once. ``stopped_steps`` were stopped for memory and done again in smaller ones.
     """
 
     worker: int
@@ -49,6 +53,8 @@ class Progressed(NamedTuple):
     setup_seconds: float | None = None
     seconds: tuple[tuple[float, float, float], ...] = ()
     peak_bytes: tuple[tuple[float, float, float], ...] = ()
+    stopped_steps: int = 0
+    stopped_seconds: float = 0.0
 
 
 @record
@@ -72,6 +78,22 @@ class StepFailed(NamedTuple):
 
 
 @record
+class StepExhausted(NamedTuple):
+    """The step ``start`` up to ``stop`` cannot be made smaller, and needs more than the ``allowed_bytes`` of its span.
+
+    The worker is well, and has dropped the rest of its span.
+    """
+
+    worker: int
+    span: int
+    start: int
+    stop: int
+    error: int
+    peak_bytes: int
+    stopped_seconds: float = 0.0
+
+
+@record
 class SourceGrew(NamedTuple):
     """More units of the source are known; ``is_complete`` with the last of them."""
 
@@ -84,8 +106,9 @@ class Ticked(NamedTuple):
     """Some time has passed: see `Coordinator.wake_seconds`."""
 
 
-Event = WorkerJoined | WorkerLost | Progressed | Trimmed | StepFailed | SourceGrew | Ticked
+Event = WorkerJoined | WorkerLost | Progressed | Trimmed | StepFailed | StepExhausted | SourceGrew | Ticked
 
 EVENTS = {
-    kind.__name__: kind for kind in (WorkerJoined, WorkerLost, Progressed, Trimmed, StepFailed, SourceGrew, Ticked)
+    kind.__name__: kind
+    for kind in (WorkerJoined, WorkerLost, Progressed, Trimmed, StepFailed, StepExhausted, SourceGrew, Ticked)
 }

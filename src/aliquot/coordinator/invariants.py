@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aliquot.coordinator.coordinator import Coordinator
+from aliquot.coordinator.worker import OWNING
 from aliquot.slices import Slice, find_cover_fault
 
 
@@ -12,9 +13,7 @@ def check_invariants(coordinator: Coordinator, done: list[Slice]) -> None:
     ``done`` are the slices whose results were sent up, which the coordinator itself forgets once they are joined.
     """
     workers = coordinator._workers
-    owned = [
-        Slice(worker.done_to, worker.stop) for worker in workers.values() if worker.state in ("running", "trimming")
-    ]
+    owned = [Slice(worker.done_to, worker.stop) for worker in workers.values() if worker.state in OWNING]
     waiting = [Slice(units.start, units.stop) for units in coordinator._waiting.slices()]
     given_up = [Slice(failed.start, failed.stop) for failed in coordinator.failures]
     fault = find_cover_fault(Slice(0, coordinator.units), sorted([*owned, *waiting, *given_up, *done]))
@@ -33,7 +32,22 @@ def check_invariants(coordinator: Coordinator, done: list[Slice]) -> None:
             assert victim.state in ("trimming", "finished"), victim.tell_story()
         elif worker.state not in ("trimming", "finished"):
             assert worker.partner is None, worker.tell_story()
-    if coordinator._waiting and idle:
-        # Units that failed at a worker wait for another; everything else is handed out at once.
-        refused = {units.avoid for units in coordinator._waiting.slices()}
-        assert set(idle) <= refused, f"workers {idle} are idle while units wait"
+    for number in idle:
+        # Units that failed at a worker wait for another, heavy ones for memory; all else is handed out at once.
+        could_have = [units for units in coordinator._waiting.slices() if coordinator._may_have(workers[number], units)]
+        assert not could_have, f"worker {number} is idle while {could_have} wait"
+    _check_budget(coordinator)
+
+
+def _check_budget(coordinator: Coordinator) -> None:
+    """Never more is allowed than there is, and what nobody needs is free."""
+    budget = coordinator._budget
+    if budget.total_bytes is None:
+        return
+    owners = [worker for worker in coordinator._workers.values() if worker.state in OWNING]
+    allowed = [worker.allowed_bytes for worker in owners]
+    assert None not in allowed, "a worker owns a span without an allowance"
+    assert budget.free_bytes == budget.total_bytes - sum(filter(None, allowed))
+    assert budget.free_bytes >= 0
+    idle = (worker for worker in coordinator._workers.values() if worker.state not in OWNING)
+    assert all(worker.allowed_bytes is None for worker in idle)

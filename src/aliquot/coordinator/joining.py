@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import Protocol
 
-from aliquot.coordinator.commands import Append, Command, Finish, Merge, Spill
+from aliquot.coordinator.commands import Append, Command, Finish, Merge, Skip, Spill
 
 
 class Joining(Protocol):
@@ -14,8 +14,15 @@ class Joining(Protocol):
     def add(self, start: int, stop: int, result: int, result_bytes: int) -> list[Command]:
         """Take the result of the units from start to stop."""
 
+    def skip(self, start: int, stop: int) -> list[Command]:
+        """There will be no result for these units."""
+
     def finish(self) -> list[Command]:
-        """Make one of all; called when every unit is done."""
+        """Make one of all; called when every unit is done or was given up."""
+
+
+# Stands for the result of units that were given up.
+_NO_RESULT = -1
 
 
 class AppendInOrder:
@@ -34,17 +41,24 @@ class AppendInOrder:
     def add(self, start: int, stop: int, result: int, result_bytes: int) -> list[Command]:
         """Append it and what waited for it, or let it wait."""
         self._waiting[start] = (stop, result, result_bytes)
+        self.waiting_bytes += result_bytes
         if start != self.appended_to:
-            self.waiting_bytes += result_bytes
             heapq.heappush(self._farthest, (-start, result))
             return self._spill()
+        return self._append_all()
+
+    def skip(self, start: int, stop: int) -> list[Command]:
+        """Go on behind them, once all before them were appended."""
+        self._waiting[start] = (stop, _NO_RESULT, 0)
+        return self._append_all()
+
+    def _append_all(self) -> list[Command]:
         commands: list[Command] = []
         while (waiting := self._waiting.pop(self.appended_to, None)) is not None:
-            at = self.appended_to
-            self.appended_to, next_result, its_bytes = waiting
-            if at != start:
-                self.waiting_bytes -= its_bytes
-            commands.append(Append(next_result))
+            start = self.appended_to
+            self.appended_to, result, its_bytes = waiting
+            self.waiting_bytes -= its_bytes
+            commands.append(Skip(start, self.appended_to) if result == _NO_RESULT else Append(result))
         if len(self._farthest) > 2 * len(self._waiting) + 64:
             self._farthest = [entry for entry in self._farthest if -entry[0] in self._waiting]
             heapq.heapify(self._farthest)
@@ -74,6 +88,10 @@ class AppendAsTheyCome:
         """Append it."""
         return [Append(result)]
 
+    def skip(self, start: int, stop: int) -> list[Command]:
+        """Say so at once."""
+        return [Skip(start, stop)]
+
     def finish(self) -> list[Command]:
         """Nothing waits."""
         return [Finish(None)]
@@ -98,6 +116,10 @@ class MergeAsTree:
             height += 1
         self._trees[height] = result
         return commands
+
+    def skip(self, start: int, stop: int) -> list[Command]:
+        """Nothing is merged for them."""
+        return []
 
     def finish(self) -> list[Command]:
         """Merge the small trees into the large ones."""

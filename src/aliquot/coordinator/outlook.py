@@ -8,7 +8,7 @@ from aliquot.coordinator.rates import Noise, UnitSeconds
 from aliquot.coordinator.speeds import compare, first_speeds
 from aliquot.coordinator.stealing import Cut, Load, cut, level_seconds
 from aliquot.coordinator.worker import OWNING, Worker
-from aliquot.sizing import LinearModel, Observation
+from aliquot.sizing import MEMORY_QUANTILE, LinearModel, Observation
 
 # What is known of the time to begin a span before any was begun.
 _STARTUP_SECONDS = 0.001
@@ -42,7 +42,7 @@ class Outlook:
         self.startup_seconds = _STARTUP_SECONDS
         self.level_seconds = 0.0  # when all can have finished: see stealing.py
         self.time = time or LinearModel()  # what a step takes, over all workers
-        self.memory = memory or LinearModel()
+        self.memory = memory or LinearModel(quantile=MEMORY_QUANTILE)
 
     def note_event(self) -> None:
         """Something has happened since the level was found."""

@@ -14,7 +14,10 @@ class Worker:
     """What is known of a worker. ``done_to`` up to ``stop`` is its span without what was sent up."""
 
     __slots__ = (
+        "allowed_bytes",
         "attempts",
+        "blames",
+        "blaming",
         "done_to",
         "error",
         "finish_seconds",
@@ -23,7 +26,9 @@ class Worker:
         "has_given_nothing",
         "id",
         "is_compared",
+        "is_drained",
         "is_speed_settled",
+        "is_suspended",
         "knows_sizes",
         "model",
         "model_unit_seconds",
@@ -47,7 +52,12 @@ class Worker:
         self.span_start = 0
         self.done_to = 0
         self.stop = 0
+        self.allowed_bytes: int | None = None  # that a step of its span may hold
+        self.is_drained = False  # all that it has not begun was taken back, for good
         self.attempts = 0  # failed attempts at this very span
+        self.blaming: int | None = None  # where the last one was
+        self.blames = 0  # how often others finished what had failed here
+        self.is_suspended = False
         self.error: int | None = None  # of the last failed attempt
         self.partner: int | None = None  # trimming, finished: for whom; promised: by whom
         self.rate: UnitSeconds | None = None  # what a unit of this span takes it; None before its first report

@@ -1,5 +1,4 @@
-"""What a step took: seconds of wall and CPU time, and bytes at its peak."""
+"""What a step took: seconds of wall and CPU time, bytes at its peak, bytes read and written; and how to limit it.
 
-from aliquot.measuring.peak import PeakMeter
-
-__all__ = ["PeakMeter"]
+Nothing is imported here: the process that forks workers takes only what it needs, since its start is part of a run.
+"""

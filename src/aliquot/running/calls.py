@@ -28,20 +28,36 @@ def map(
     items: Source,
     *,
     on: Local | None = None,
+    memory: int | str | None = None,
+    disk: int | str | None = None,
+    max_failures: float = 0,
+    set_aside: str | os.PathLike[str] | None = None,
     size: int | None = None,
     target_seconds: float | None = None,
+    target_bytes: int | str | None = None,
+    wall_seconds: float | None = None,
     progress: bool | None = None,
 ) -> list[Value]:
     """Call a function on each item, on all cores, and return the values in order.
 
     Like ``Executor.map``, with nothing to tune: how many items go to a worker at once, and which, is found out while
-    running. The first exception that the function raises (twice, on different workers) is raised here, with the
+    running. An exception that the function raises twice for an item, on different workers, is raised here, with the
     worker's traceback and the number of the item.
 
     ``items`` is any iterable, or a file or virtual file, whose units are then read by the workers themselves.
-    ``on`` is where to run, by default all cores of this machine. ``size`` is a first guess of how many items to run at
-    once; any guess will do. ``target_seconds`` is how long a step may take (1); 0 means one item at a time.
-    ``progress=False`` shows nothing; else there is a display on a terminal, and elsewhere a line now and then.
+    ``on`` is where to run, by default all cores of this machine. ``memory`` is what all workers together may hold, in
+    bytes or as '8GB'; by default most of what is available. A step that holds more is stopped and divided. With
+    ``disk``, so do temporary files: each worker has its own directory for them, which is removed in the end.
+
+    Up to ``max_failures`` items may fail for good (a number; 0.01 means a hundredth of them, 1.0 any number): each is
+    found and set aside, the list has a `Failure` in its place, and a warning names it. ``set_aside`` is a file that the
+    raw input of those is written to, where the items come from a file. With more failures, nothing new is begun, and
+    the first is raised. An item that takes ``wall_seconds`` has failed.
+
+    ``size`` is a first guess of how many items to run at once; any guess will do. ``target_seconds`` is how long a step
+    may take (1); 0 means one item at a time. ``target_bytes`` is what a step of a batch should hold at most, by default
+    as much as it may. ``progress=False`` shows nothing; else there is a display on a terminal, and elsewhere a line now
+    and then.
 
     >>> aliquot.map(math.sqrt, range(4))
     [0.0, 1.0, 1.4142135623730951, 1.7320508075688772]
@@ -49,8 +65,19 @@ def map(
     start_nursery(function)
     from aliquot.running import one_run, options, planning
 
-    told = options.make_options(on, size, target_seconds, progress)
-    return one_run.run_plan(planning.plan_each(function, items, told)).value  # type: ignore[no-any-return]
+    told = options.make_options(
+        on=on,
+        memory=memory,
+        disk=disk,
+        max_failures=max_failures,
+        set_aside=set_aside,
+        size=size,
+        target_seconds=target_seconds,
+        target_bytes=target_bytes,
+        wall_seconds=wall_seconds,
+        progress=progress,
+    )
+    return one_run.value_of(planning.plan_each(function, items, told))  # type: ignore[no-any-return]
 
 
 def imap(
@@ -59,8 +86,14 @@ def imap(
     *,
     ordered: bool = True,
     on: Local | None = None,
+    memory: int | str | None = None,
+    disk: int | str | None = None,
+    max_failures: float = 0,
+    set_aside: str | os.PathLike[str] | None = None,
     size: int | None = None,
     target_seconds: float | None = None,
+    target_bytes: int | str | None = None,
+    wall_seconds: float | None = None,
     progress: bool | None = None,
 ) -> Iterator[Value]:
     """As `map`, but give the values one after the other as they come; with ``ordered=False``, those first that are.
@@ -71,7 +104,18 @@ def imap(
     start_nursery(function)
     from aliquot.running import one_run, options, planning
 
-    told = options.make_options(on, size, target_seconds, progress)
+    told = options.make_options(
+        on=on,
+        memory=memory,
+        disk=disk,
+        max_failures=max_failures,
+        set_aside=set_aside,
+        size=size,
+        target_seconds=target_seconds,
+        target_bytes=target_bytes,
+        wall_seconds=wall_seconds,
+        progress=progress,
+    )
     return one_run.stream_plan(planning.plan_each(function, items, told, is_ordered=ordered))
 
 
@@ -82,8 +126,14 @@ def map_batches(
     join: Callable[[Value, Value], Value] = operator.add,
     ordered: bool = True,
     on: Local | None = None,
+    memory: int | str | None = None,
+    disk: int | str | None = None,
+    max_failures: float = 0,
+    set_aside: str | os.PathLike[str] | None = None,
     size: int | None = None,
     target_seconds: float | None = None,
+    target_bytes: int | str | None = None,
+    wall_seconds: float | None = None,
     progress: bool | None = None,
 ) -> Value:
     """Call a function on batches of units, on all cores, and join what it returns into one value.
@@ -101,17 +151,34 @@ def map_batches(
     start_nursery(function)
     from aliquot.running import one_run, options, planning
 
-    told = options.make_options(on, size, target_seconds, progress)
+    told = options.make_options(
+        on=on,
+        memory=memory,
+        disk=disk,
+        max_failures=max_failures,
+        set_aside=set_aside,
+        size=size,
+        target_seconds=target_seconds,
+        target_bytes=target_bytes,
+        wall_seconds=wall_seconds,
+        progress=progress,
+    )
     plan = planning.plan_batches(function, source, join, told, is_ordered=ordered)
-    return one_run.run_plan(plan).value  # type: ignore[no-any-return]
+    return one_run.value_of(plan)  # type: ignore[no-any-return]
 
 
 def run(
     job: Job,
     *,
     on: Local | None = None,
+    memory: int | str | None = None,
+    disk: int | str | None = None,
+    max_failures: float = 0,
+    set_aside: str | os.PathLike[str] | None = None,
     size: int | None = None,
     target_seconds: float | None = None,
+    target_bytes: int | str | None = None,
+    wall_seconds: float | None = None,
     progress: bool | None = None,
 ) -> Outcome:
     """Run any job on all cores, and tell what came of it: ``value``, ``report`` and ``failures``.
@@ -122,5 +189,16 @@ def run(
     start_nursery(job)
     from aliquot.running import one_run, options, planning
 
-    told = options.make_options(on, size, target_seconds, progress)
+    told = options.make_options(
+        on=on,
+        memory=memory,
+        disk=disk,
+        max_failures=max_failures,
+        set_aside=set_aside,
+        size=size,
+        target_seconds=target_seconds,
+        target_bytes=target_bytes,
+        wall_seconds=wall_seconds,
+        progress=progress,
+    )
     return one_run.run_plan(planning.plan_job(job, told))

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from aliquot.coordinator import (
     Advise,
+    Allow,
     Append,
     Assign,
     Command,
@@ -15,8 +16,11 @@ from aliquot.coordinator import (
     GiveUp,
     Merge,
     Progressed,
+    Skip,
     Spill,
+    StepExhausted,
     StepFailed,
+    Suspend,
     Ticked,
     Trim,
     WorkerLost,
@@ -37,11 +41,11 @@ class ResultSite(Site, Protocol):
     def take_result(self, result: int) -> Packed:
         """What a worker sent up; once."""
 
-    def take_error(self, error: int) -> StepError:
-        """What went wrong in a worker; once."""
+    def error(self, error: int) -> StepError | None:
+        """What went wrong in a worker, if that was not forgotten."""
 
-    def settle_error(self, error: int, *, is_final: bool) -> None:
-        """Whether somebody will ask for it, or the units are tried again."""
+    def forget_error(self, error: int) -> None:
+        """The units are tried again, or were given up."""
 
     def acknowledge(self, worker: int, result_bytes: int) -> None:
         """A result has been dealt with."""
@@ -60,29 +64,16 @@ def drive(
     results: Results,
     tally: Tally,
     watcher: Watcher,
-    *,
-    finish_front: bool = False,
-) -> tuple[Failure, ...]:
-    """Run until all units are done, or some have failed for good; those that have, the first ones first.
-
-    With ``finish_front``, all units before the first failed one are done and appended nevertheless.
-    """
-    failures: list[Failure] = []
+) -> None:
+    """Run until it is over: all units are done or were set aside, or more were than may be."""
     while not coordinator.is_over:
-        if failures and (not finish_front or results.appended_to >= failures[0].start):
-            break
         now_seconds = site.now_seconds()
         wake_seconds = coordinator.wake_seconds(now_seconds) or now_seconds + _WATCH_SECONDS
         events = site.wait(wake_seconds) or [Ticked()]
         for event in events:
             commands = handle(coordinator, site, results, event)
             tally.note(event, commands, site.now_seconds())
-            for command in commands:
-                if isinstance(command, GiveUp):
-                    failures.append(_failure(command, site))
-        failures.sort(key=lambda failure: failure.start)
         watcher.update(coordinator, tally, site.now_seconds())
-    return tuple(failures)
 
 
 def handle(coordinator: Coordinator, site: ResultSite, results: Results, event: Event) -> list[Command]:
@@ -92,22 +83,25 @@ def handle(coordinator: Coordinator, site: ResultSite, results: Results, event: 
     commands = coordinator.handle(event, site.now_seconds())
     # Workers first: they may be waiting.
     for command in commands:
-        if isinstance(command, Assign | Trim | Advise):
+        if isinstance(command, Assign | Trim | Advise | Allow | Suspend):
             site.perform(command)
     for command in commands:
-        if isinstance(command, Append | Merge | Spill | Finish):
+        if isinstance(command, GiveUp):
+            results.failed(_failure(command, site))
+        elif isinstance(command, Append | Skip | Merge | Spill | Finish):
             results.perform(command)
     if isinstance(event, Progressed):
         results.unpack_early(event.result)
         site.acknowledge(event.worker, event.result_bytes)
-    elif isinstance(event, StepFailed | WorkerLost) and event.error is not None:
-        is_final = any(isinstance(command, GiveUp) for command in commands)
-        site.settle_error(event.error, is_final=is_final)
+    elif isinstance(event, StepFailed | StepExhausted | WorkerLost) and event.error is not None:
+        site.forget_error(event.error)
     return commands
 
 
 def _failure(command: GiveUp, site: ResultSite) -> Failure:
-    error = StepError("unknown") if command.error is None else site.take_error(command.error)
+    error = None if command.error is None else site.error(command.error)
+    if error is None:
+        error = StepError("failed as well, and was not looked into, since the run was over", kind="not looked into")
     return Failure(
         start=command.start,
         stop=command.stop,
@@ -116,4 +110,7 @@ def _failure(command: GiveUp, site: ResultSite) -> Failure:
         shown=error.shown,
         attempts=command.attempts,
         exception=error.exception,
+        kind=error.kind,
+        worker=command.worker,
+        held_bytes=max(command.peak_bytes, error.held_bytes),
     )

@@ -10,7 +10,7 @@ import zlib
 from typing import Any
 
 from aliquot.cache import cache_directory
-from aliquot.sizing import LinearModel
+from aliquot.sizing import MEMORY_QUANTILE, LinearModel
 
 _VERSION = 1
 
@@ -38,8 +38,8 @@ def load(key: str) -> tuple[LinearModel, LinearModel]:
 
             kept = json.load(file)
         if kept["version"] == _VERSION:
-            return LinearModel.from_dict(kept["time"]), LinearModel.from_dict(kept["memory"])
-    return LinearModel(), LinearModel()
+            return LinearModel.from_dict(kept["time"]), LinearModel.from_dict(kept["memory"], MEMORY_QUANTILE)
+    return LinearModel(), LinearModel(MEMORY_QUANTILE)
 
 
 def save(key: str, time: LinearModel, memory: LinearModel) -> None:

@@ -8,23 +8,27 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot import workers
 from aliquot.coordinator import AppendAsTheyCome, AppendInOrder, Coordinator, Joining, MergeAsTree
+from aliquot.errors import AliquotError
 from aliquot.running import learned
 from aliquot.running.driver import drive
 from aliquot.running.options import Options
-from aliquot.running.outcome import Failure, Outcome, Report, raise_failures
+from aliquot.running.outcome import Failure, Outcome, Report, UnitsSetAsideWarning, raise_failures
 from aliquot.running.progress import make_progress
 from aliquot.running.results import Results, Sink, StreamSink
+from aliquot.running.set_aside import check_set_aside, write_set_aside
 from aliquot.running.tally import Tally
 from aliquot.sites.local import InterruptedRunError, Workplace
 from aliquot.sites.work import Work
 from aliquot.workers.stepping import SentItems, UnitError
 
 if TYPE_CHECKING:
+    from aliquot.virtual_file import VirtualFile
     from aliquot.workers.stepping import Stepper
 
 # Results that wait for earlier ones are kept in memory up to this.
@@ -47,22 +51,43 @@ class Plan(NamedTuple):
     is_ordered: bool = True
     is_streamed: bool = False
     join: Callable[[Any, Any], Any] | None = None
+    view: VirtualFile | None = None  # of the file that the units are from
+
+    def locate(self, failure: Failure) -> Failure:
+        """Add which bytes of which files its units are."""
+        if self.view is None:
+            return failure
+        try:
+            ranges = self.view[failure.start : failure.stop].byte_ranges()
+        except AliquotError:
+            return failure  # a source without bytes; or the file itself is broken there, which the failure tells
+        return failure._replace(places=tuple((place.path, place.start, place.stop) for place in ranges))
 
 
 def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
     """Run it to the end; ``flow`` may interrupt it."""
     if workers.inside_worker or not plan.units:
         return run_here(plan)
+    if plan.options.set_aside is not None:
+        check_set_aside(plan.view, plan.options.set_aside)
     began_seconds = time.monotonic()
     key = learned.fingerprint(*plan.functions)
     options = plan.options
-    work = Work(plan.stepper, plan.units, plan.sent_items, options.target_seconds)
+    work = Work(
+        plan.stepper,
+        plan.units,
+        plan.sent_items,
+        options.target_seconds,
+        options.target_bytes,
+        options.wall_seconds,
+        options.disk_bytes,
+    )
     tally = Tally()
     # Whatever happens, and whatever fails while it is left, all of this is closed.
     with contextlib.ExitStack() as stack:
         progress = make_progress(options.progress, plan.label)
         stack.callback(progress.close)
-        results = Results(plan.sink, plan.join)
+        results = Results(plan.sink, plan.join, plan.locate)
         stack.callback(results.close)
         workplace = options.site.start(work, progress)
         stack.callback(workplace.close)
@@ -70,16 +95,28 @@ def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
             stack.callback(flow.finished)
             flow.started(workplace)
         coordinator = _make_coordinator(plan, workplace, key)
-        # A stream gives all values before the first failed unit; elsewhere they would be of no use.
-        failures = drive(
-            coordinator, workplace, results, tally, progress, finish_front=plan.is_streamed and plan.is_ordered
-        )
-        if not failures:
+        drive(coordinator, workplace, results, tally, progress)
+        failures = results.failures
+        if not coordinator.is_stopping:
             workplace.let_workers_end()
     if not failures:
         learned.save(key, coordinator.time, coordinator.memory)
+    elif options.set_aside is not None and plan.view is not None:
+        write_set_aside(plan.view, failures, options.set_aside)
     report = _make_report(coordinator, workplace, tally, results, time.monotonic() - began_seconds)
-    return Outcome(results.outcome, report, failures)
+    return Outcome(results.outcome, report, failures, is_complete=not coordinator.is_stopping)
+
+
+def value_of(plan: Plan) -> Any:
+    """Run it for its value alone; units that were set aside are told in a warning."""
+    outcome = run_plan(plan)
+    value = outcome.value
+    if outcome.failures:
+        shown = "\n".join(f"  {failure}" for failure in outcome.failures[:10])
+        more = f"\n  and {len(outcome.failures) - 10} more" if len(outcome.failures) > 10 else ""
+        told = f"{len(outcome.failures)} units failed and were set aside:\n{shown}{more}"
+        warnings.warn(told, UnitsSetAsideWarning, stacklevel=3)
+    return value
 
 
 def run_here(plan: Plan) -> Outcome:
@@ -111,7 +148,7 @@ def run_here(plan: Plan) -> Outcome:
         lost_workers=0,
         spilled_bytes=0,
     )
-    return Outcome(None if failures else plan.sink.finish(None), report, failures)
+    return Outcome(None if failures else plan.sink.finish(None), report, failures, is_complete=not failures)
 
 
 def stream_plan(plan: Plan) -> Iterator[Any]:
@@ -233,7 +270,7 @@ def _run_into(plan: Plan, flow: _Flow) -> None:
     try:
         plan = plan._replace(sink=StreamSink(flow.put), is_streamed=True)
         outcome = run_plan(plan, flow)
-        if outcome.failures:
+        if not outcome.is_complete:
             raise_failures(outcome.failures)
     except InterruptedRunError:
         return
@@ -252,6 +289,10 @@ def _make_coordinator(plan: Plan, workplace: Workplace, key: str) -> Coordinator
         expected_workers=workplace.expected_workers,
         first_units=plan.options.size or 1,
         front_first=plan.is_streamed and plan.is_ordered,
+        # A stream gives all values before the first failed unit; elsewhere they would be of no use.
+        finish_front=plan.is_streamed and plan.is_ordered,
+        total_bytes=workplace.total_bytes,
+        most_failed=plan.options.max_failures,
         time=time_model,
         memory=memory_model,
     )
@@ -279,8 +320,18 @@ def _make_report(
         overhead_seconds=max(0.0, owned_seconds - tally.useful_seconds),
         idle_seconds=available_seconds - max(owned_seconds, tally.useful_seconds),
         cpu_seconds=workplace.cpu_seconds,
+        read_bytes=workplace.read_bytes,
+        written_bytes=workplace.written_bytes,
         peak_bytes=tally.peak_bytes,
         lost_workers=tally.lost_workers,
         spilled_bytes=results.spilled_bytes,
+        failed_units=coordinator.failed_units,
+        left_units=coordinator.units - coordinator.done_units - coordinator.failed_units,
+        exhausted_steps=coordinator.exhausted_steps,
+        stopped_seconds=tally.stopped_seconds,
+        flaky_steps=coordinator.flaky_steps,
+        suspended_workers=coordinator.suspended_workers,
+        allowed_bytes=workplace.total_bytes,
+        enforced_by=workplace.enforced_by,
         costs=tuple(sorted(tally.pieces)),
     )

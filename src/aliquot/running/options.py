@@ -1,24 +1,43 @@
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 from aliquot.errors import UsageError
-from aliquot.quantities import as_count
+from aliquot.quantities import as_count, parse_bytes
 from aliquot.sites.local import Local
 
 _TARGET_SECONDS = 1.0
+_STEPS_A_WALL = 4
 
 
 class Options(NamedTuple):
-    """What every call takes: where to run, a first guess, how long a step may take, and what to show meanwhile."""
+    """What every call takes: where to run, with how much, what a step may be like, and what to show meanwhile."""
 
     site: Local
     size: int | None
     target_seconds: float
+    target_bytes: int | None
+    wall_seconds: float | None
+    disk_bytes: int | None
+    max_failures: float
+    set_aside: str | os.PathLike[str] | None
     progress: bool | None
 
 
-def make_options(on: Any, size: Any, target_seconds: Any, progress: bool | None) -> Options:
+def make_options(
+    *,
+    on: Any = None,
+    memory: Any = None,
+    max_failures: Any = 0,
+    set_aside: str | os.PathLike[str] | None = None,
+    size: Any = None,
+    target_seconds: Any = None,
+    target_bytes: Any = None,
+    wall_seconds: Any = None,
+    disk: Any = None,
+    progress: bool | None = None,
+) -> Options:
     """Refuse what cannot be meant, before any worker is started."""
     if on is not None and not isinstance(on, Local):
         raise UsageError(f"on={on!r:.200} is not a site: use aliquot.sites.Local(cores=, memory=)")
@@ -28,4 +47,40 @@ def make_options(on: Any, size: Any, target_seconds: Any, progress: bool | None)
         target_seconds = _TARGET_SECONDS
     elif not isinstance(target_seconds, int | float) or not 0 <= target_seconds < float("inf"):
         raise UsageError(f"target_seconds={target_seconds!r}: how long a step may take, 0 for one unit at a time")
-    return Options(on or Local(), size, target_seconds, progress)
+    if wall_seconds is not None:
+        if not isinstance(wall_seconds, int | float) or not 0 < wall_seconds < float("inf"):
+            raise UsageError(f"wall_seconds={wall_seconds!r}: after how long a step is stopped, more than 0")
+        # A step that is as long as it should be must not be stopped for it.
+        target_seconds = min(target_seconds, wall_seconds / _STEPS_A_WALL)
+    site = on or Local()
+    if memory is not None:
+        site = Local(site.cores, memory)
+    return Options(
+        site,
+        size,
+        target_seconds,
+        None if target_bytes is None else _as_bytes(target_bytes, "target_bytes"),
+        wall_seconds,
+        None if disk is None else _as_bytes(disk, "disk"),
+        _as_failures(max_failures),
+        set_aside,
+        progress,
+    )
+
+
+def _as_bytes(told: int | str, name: str) -> int:
+    parsed = parse_bytes(told)
+    if parsed <= 0:
+        raise UsageError(f"{name}={told!r}: some bytes are needed")
+    return parsed
+
+
+def _as_failures(told: Any) -> float:
+    """How many units may fail: a number, or a part of all as a number with a point, of which 1.0 means all."""
+    if isinstance(told, bool) or not isinstance(told, int | float) or not told >= 0:
+        raise UsageError(f"max_failures={told!r}: how many units may fail, or which part of them, such as 0.01")
+    if isinstance(told, int) or told == float("inf"):
+        return told
+    if told > 1:
+        raise UsageError(f"max_failures={told!r}: a part of all units is at most 1.0; a number of units has no point")
+    return float("inf") if told == 1 else told

@@ -8,7 +8,7 @@ from aliquot.workers.stepping import add_note
 
 
 class Failure(NamedTuple):
-    """Units that failed for good: which, why, and what is known of them."""
+    """Units that failed for good and were set aside: which, where they are, why, and what is known of them."""
 
     start: int
     stop: int
@@ -17,11 +17,17 @@ class Failure(NamedTuple):
     shown: str | None = None  # the unit itself, where one is at fault, cut to a line
     attempts: int = 1
     exception: BaseException | None = None
+    kind: str = "raised"  # or exhausted, hung, died, not looked into
+    worker: int | None = None  # where it failed last
+    held_bytes: int = 0  # what was measured, where memory was the reason
+    places: tuple[tuple[str, int, int], ...] = ()  # file, and the bytes from and up to; of the uncompressed content
 
     def __str__(self) -> str:
         units = f"unit {self.start}" if self.stop == self.start + 1 else f"units {self.start} to {self.stop - 1}"
         shown = "" if self.shown is None else f" ({self.shown})"
-        return f"{units}{shown}: {self.error}"
+        places = "".join(f" in {path}, bytes {start} to {stop}" for path, start, stop in self.places)
+        held = f" at {format_bytes(self.held_bytes)}" if self.held_bytes else ""
+        return f"{units}{shown}{places}: {self.error}{held}"
 
 
 class UnitsFailedError(JobError):
@@ -30,11 +36,15 @@ class UnitsFailedError(JobError):
     def __init__(self, failures: tuple[Failure, ...]) -> None:
         shown = "\n".join(f"  {failure}" for failure in failures[:10])
         more = f"\n  and {len(failures) - 10} more" if len(failures) > 10 else ""
-        super().__init__(f"the run stopped, because units failed:\n{shown}{more}")
+        super().__init__(f"the run stopped, because more units failed than max_failures allows:\n{shown}{more}")
         self.failures = failures
 
     def __reduce__(self) -> tuple[type[UnitsFailedError], tuple[tuple[Failure, ...]]]:
         return (type(self), (self.failures,))
+
+
+class UnitsSetAsideWarning(UserWarning):
+    """Some units failed, no more than ``max_failures`` allows, and the result is without them."""
 
 
 class RemoteTraceback(AliquotError):  # noqa: N818  # not an error itself: it shows one
@@ -65,6 +75,16 @@ class Report(NamedTuple):
     peak_bytes: int  # the most that any worker held in a step
     lost_workers: int
     spilled_bytes: int
+    read_bytes: int = 0  # by workers and their programs, from wherever
+    written_bytes: int = 0
+    failed_units: int = 0  # set aside
+    left_units: int = 0  # never begun, as the run stopped
+    exhausted_steps: int = 0  # held more than they were allowed, and were stopped
+    stopped_seconds: float = 0.0  # of workers' time went into those
+    flaky_steps: int = 0  # failed, and were finished elsewhere
+    suspended_workers: int = 0  # at which steps failed that others finished
+    allowed_bytes: int | None = None  # that all workers may hold together
+    enforced_by: str = ""  # how that is seen to
     costs: tuple[tuple[int, int, float], ...] = ()  # units from, up to, and the seconds that they took
 
     @property
@@ -78,23 +98,40 @@ class Report(NamedTuple):
         shape = f"{self.tasks} tasks, {format_count(self.steps)} steps, {self.steals} steals on {self.cores} cores"
         lost = f", {self.lost_workers} workers lost" if self.lost_workers else ""
         memory = f", at most {format_bytes(self.peak_bytes)} a worker" if self.peak_bytes else ""
-        return f"{done}: {shape}, {100 * self.efficiency:.1f} % efficient{memory}{lost}"
+        notes = [
+            f", {format_count(count)} {what}"
+            for count, what in (
+                (self.exhausted_steps, "steps stopped for memory"),
+                (self.flaky_steps, "steps failed once"),
+                (self.suspended_workers, "workers suspended"),
+                (self.failed_units, "units set aside"),
+                (self.left_units, "units not begun"),
+            )
+            if count
+        ]
+        return f"{done}: {shape}, {100 * self.efficiency:.1f} % efficient{memory}{lost}{''.join(notes)}"
 
 
 class Outcome:
-    """What came of a run: ``value``, which raises if units failed, the ``report`` and the ``failures``."""
+    """What came of a run: ``value``, the ``report`` and the ``failures``.
 
-    __slots__ = ("_value", "failures", "report")
+    ``value`` raises if more units failed than ``max_failures`` allows; else it is the result of all others.
+    """
 
-    def __init__(self, value: Any, report: Report, failures: tuple[Failure, ...] = ()) -> None:
+    __slots__ = ("_value", "failures", "is_complete", "report")
+
+    def __init__(
+        self, value: Any, report: Report, failures: tuple[Failure, ...] = (), *, is_complete: bool = True
+    ) -> None:
         self._value = value
         self.report = report
         self.failures = failures
+        self.is_complete = is_complete  # whether it went to its end
 
     @property
     def value(self) -> Any:
-        """The result of all units; raises what the first failed unit raised where there is no such thing."""
-        if self.failures:
+        """The result; raises what the first failed unit raised where there is none."""
+        if not self.is_complete:
             raise_failures(self.failures)
         return self._value
 

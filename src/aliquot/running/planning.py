@@ -31,6 +31,7 @@ def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, i
         is_ordered=is_ordered,
         label=_name_of(function),
         options=options,
+        view=found.view if isinstance(found, SourceItems) else None,
     )
 
 
@@ -52,6 +53,7 @@ def plan_batches(
         is_ordered=is_ordered,
         label=_name_of(function),
         options=options,
+        view=found.view if isinstance(found, SourceItems) else None,
     )
 
 

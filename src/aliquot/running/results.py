@@ -6,14 +6,15 @@ import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from aliquot.coordinator import Append, Finish, Merge, Spill
+from aliquot.coordinator import Append, Finish, Merge, Skip, Spill
+from aliquot.running.outcome import Failure
 from aliquot.workers.packing import Packed, pack
 from aliquot.workers.stepping import add_note
 
 _MOST_UNPACKED_BYTES = 64 << 20
 _MOST_KEPT_FILES = 64
 
-ResultCommand = Append | Merge | Spill | Finish
+ResultCommand = Append | Skip | Merge | Spill | Finish
 
 
 class Sink(Protocol):
@@ -21,6 +22,9 @@ class Sink(Protocol):
 
     def append(self, start: int, stop: int, value: Any) -> None:
         """Take the next result."""
+
+    def skip(self, failure: Failure) -> None:
+        """There is no result for these units."""
 
     def finish(self, value: Any) -> Any:
         """The outcome; ``value`` is that of the last merge, where results are merged."""
@@ -35,6 +39,10 @@ class ListSink:
     def append(self, start: int, stop: int, value: list[Any]) -> None:
         """Add them to the end."""
         self._values += value
+
+    def skip(self, failure: Failure) -> None:
+        """The failure stands where the values would."""
+        self._values += [failure] * (failure.stop - failure.start)
 
     def finish(self, value: Any) -> list[Any]:
         """The list."""
@@ -54,6 +62,9 @@ class JoinSink:
         self._value = value if self._is_empty else self._join(self._value, value)
         self._is_empty = False
 
+    def skip(self, failure: Failure) -> None:
+        """Go on without them."""
+
     def finish(self, value: Any) -> Any:
         """The joined value, or the one that was merged."""
         return value if self._is_empty else self._value
@@ -69,6 +80,10 @@ class StreamSink:
         """Pass them on."""
         self._emit(value)
 
+    def skip(self, failure: Failure) -> None:
+        """The failure is passed on where the values would be."""
+        self._emit([failure] * (failure.stop - failure.start))
+
     def finish(self, value: Any) -> None:
         """Nothing is left."""
 
@@ -76,13 +91,19 @@ class StreamSink:
 class Results:
     """Holds what has arrived and is not yet joined: in memory, or on disk where it was spilled."""
 
-    def __init__(self, sink: Sink, join: Callable[[Any, Any], Any] | None = None) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        join: Callable[[Any, Any], Any] | None = None,
+        locate: Callable[[Failure], Failure] = lambda failure: failure,
+    ) -> None:
         self._sink = sink
+        self._locate = locate  # adds where the units of a failure are
         self._join = join
         self._kept: dict[int, tuple[int, int, Packed | _Spilled | _Loaded]] = {}
         self._spill_file: SpillFile | None = None
         self._unpacked_bytes = 0  # of results that wait unpickled, as they were when pickled
-        self.appended_to = 0  # where results are appended in order
+        self._failures: dict[int, Failure] = {}  # by their first units
         self.spilled_bytes = 0
         self.outcome: Any = None
 
@@ -93,13 +114,23 @@ class Results:
             packed = packed.in_memory()
         self._kept[result] = (start, stop, packed)
 
+    def failed(self, failure: Failure) -> None:
+        """Some units were given up; `Skip` follows where it is their turn."""
+        self._failures[failure.start] = self._locate(failure)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """All units that were given up, the first ones first."""
+        return tuple(self._failures[start] for start in sorted(self._failures))
+
     def perform(self, command: ResultCommand) -> None:
         """Do as the coordinator says."""
         match command:
             case Append(result):
                 start, stop, kept = self._kept.pop(result)
                 self._sink.append(start, stop, self._load_of(start, stop, kept))
-                self.appended_to = stop
+            case Skip(start, _):
+                self._sink.skip(self._failures[start])
             case Merge(first, second):
                 self._merge(first, second)
             case Spill(result):

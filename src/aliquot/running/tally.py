@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from aliquot.coordinator import Assign, Command, Event, Progressed, WorkerJoined, WorkerLost
+from aliquot.coordinator import Assign, Command, Event, Progressed, StepExhausted, WorkerJoined, WorkerLost
 
 Piece: TypeAlias = "tuple[int, int, float]"  # from a unit up to a unit, and the seconds that it took
 
@@ -20,6 +20,7 @@ class Tally:
         self.workers = 0
         self.lost_workers = 0
         self.useful_seconds = 0.0
+        self.stopped_seconds = 0.0
         self.peak_bytes = 0
         self.pieces: list[Piece] = []  # what was done, and how long it took
 
@@ -28,6 +29,7 @@ class Tally:
         match event:
             case Progressed():
                 self.useful_seconds += event.busy_seconds
+                self.stopped_seconds += event.stopped_seconds
                 self._record((event.start, event.stop, event.busy_seconds))
                 self.peak_bytes = max([self.peak_bytes, *(int(peak) for _, peak, _ in event.peak_bytes)])
                 began_seconds, _ = self._spans[event.worker]
@@ -37,6 +39,9 @@ class Tally:
             case WorkerLost():
                 self.workers -= 1
                 self.lost_workers += 1
+                self.stopped_seconds += event.stopped_seconds if event.is_exhausted else 0.0
+            case StepExhausted():
+                self.stopped_seconds += event.stopped_seconds
         for command in commands:
             if isinstance(command, Assign):
                 self._finish(command.worker)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from aliquot.coordinator import Advise, Assign, Event, Trim
+from aliquot.coordinator import Advise, Allow, Assign, Event, Suspend, Trim
 
-WorkerCommand = Assign | Trim | Advise
+WorkerCommand = Assign | Trim | Advise | Allow | Suspend
 
 
 class StepError(NamedTuple):
@@ -16,6 +16,8 @@ class StepError(NamedTuple):
     start: int = 0
     stop: int = 0
     shown: str | None = None
+    kind: str = "raised"  # or exhausted, hung, died
+    held_bytes: int = 0
 
 
 class Site(Protocol):
@@ -28,6 +30,10 @@ class Site(Protocol):
     @property
     def expected_workers(self) -> int:
         """How many workers will share the work from the beginning."""
+
+    @property
+    def total_bytes(self) -> int | None:
+        """What all workers may hold together; None if that is not limited."""
 
     def now_seconds(self) -> float:
         """The time here, from any beginning."""

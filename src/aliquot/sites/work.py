@@ -8,9 +8,16 @@ if TYPE_CHECKING:
 
 
 class Work(NamedTuple):
-    """What a site is to do: a stepper that is sent to each worker, and the units that are sent from here, if any."""
+    """What a site is to do: a stepper that is sent to each worker, and the units that are sent from here, if any.
+
+    Steps should take about ``target_seconds`` and hold about ``target_bytes`` at most; one that takes ``wall_seconds``
+    is stopped. Where ``disk_bytes`` are limited, workers have scratch directories for their temporary files.
+    """
 
     stepper: Stepper
     units: int
     items: Sequence[Any] | None = None
     target_seconds: float = 1.0
+    target_bytes: int | None = None
+    wall_seconds: float | None = None
+    disk_bytes: int | None = None

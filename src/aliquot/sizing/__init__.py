@@ -4,8 +4,8 @@ Nothing here reads a clock or touches the machine; workers, the coordinator and 
 """
 
 from aliquot.sizing.item_sizer import ItemSizer
-from aliquot.sizing.linear_model import LinearModel, Observation
+from aliquot.sizing.linear_model import MEMORY_QUANTILE, LinearModel, Observation
 from aliquot.sizing.reporting import ReportPacer
 from aliquot.sizing.step_sizer import StepSizer
 
-__all__ = ["ItemSizer", "LinearModel", "Observation", "ReportPacer", "StepSizer"]
+__all__ = ["MEMORY_QUANTILE", "ItemSizer", "LinearModel", "Observation", "ReportPacer", "StepSizer"]

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from aliquot.sizing.linear_model import LinearModel
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,41 +25,40 @@ class ItemSizer:
     """
 
     __slots__ = (
-        "_allowed_bytes",
         "_first_units",
         "_last_units",
         "_seconds",
         "_units",
         "_wanted_seconds",
         "is_one_by_one",
-        "memory",
         "patience_seconds",
     )
 
     # It hears of each step when that is done, but sizes are not tried for their own sake.
     is_trying = True
 
-    def __init__(self, *, longest_seconds: float = 1.0, allowed_bytes: int | None = None) -> None:
+    def __init__(self, *, longest_seconds: float = 1.0) -> None:
         self._wanted_seconds = min(_WANTED_SECONDS, longest_seconds)
-        self._allowed_bytes = allowed_bytes
         self._first_units = 1
         self._last_units = 0
         self._units = 0.0  # done lately, in
         self._seconds = 0.0  # so many seconds
         self.is_one_by_one = longest_seconds == 0  # by the user's wish
         self.patience_seconds = _PATIENCE * self._wanted_seconds
-        self.memory = LinearModel()
 
     @property
     def unit_seconds(self) -> float | None:
         """What a unit takes, lately; None if nothing is known."""
         return self._seconds / self._units if self._units else None
 
-    def begin_span(self, first_units: int) -> None:
+    def begin_span(self, first_units: int, allowed_bytes: int | None = None) -> None:
         """Another span: what the first step has where nothing is known."""
         self._first_units = first_units
         if self._last_units == 0:
             self._last_units = first_units
+
+    def allow(self, allowed_bytes: int | None) -> None:
+        """What steps may hold says nothing either."""
 
     def observe(self, units: int, seconds: float, count: int = 1) -> None:
         """Learn what each of some steps took."""
@@ -70,8 +67,11 @@ class ItemSizer:
         self._last_units = units
 
     def observe_memory(self, units: int, peak_bytes: int) -> None:
-        """Learn what a step held."""
-        self.memory.observe(units, peak_bytes)
+        """What a step held says nothing about how many units it should have: they are done one after the other."""
+
+    def exhausted(self, units: int) -> None:
+        """A step held more than it was allowed: of its units one after the other, and so only the last is at fault."""
+        self._last_units = 1
 
     def learn(self, seconds: Sequence[Sequence[float]], peak_bytes: Sequence[Sequence[float]]) -> None:
         """Start from what others learned, where nothing was learned here."""
@@ -79,7 +79,6 @@ class ItemSizer:
             units, cost, _ = max(seconds, key=lambda seen: seen[0])
             self._units, self._seconds = units, max(cost, 1e-9)
             self._last_units = int(units)
-            self.memory.observe_all(peak_bytes)
 
     def choose(self, remaining_units: int) -> int:
         """How many of the remaining units of the span to run next."""
@@ -88,11 +87,6 @@ class ItemSizer:
         if not self._units:
             return max(1, min(self._first_units, remaining_units // _FIRST_PART))
         rate = self._units / self._seconds
-        wanted = min(self._wanted_seconds * rate, self._last_units * _GROWTH, self._memory_limit())
+        wanted = min(self._wanted_seconds * rate, self._last_units * _GROWTH)
         least = _WANTED_SECONDS_AT_THE_END * rate
         return max(1, min(int(wanted), max(int(least), remaining_units // 3), remaining_units))
-
-    def _memory_limit(self) -> float:
-        if self._allowed_bytes is None or not self.memory.observations:
-            return float("inf")
-        return max(1.0, self.memory.units_within(self._allowed_bytes))

@@ -9,7 +9,8 @@ Observations are kept per size class (1, 2-3, 4-7, 8-15, ... units), each as a c
          +----------------------------- n
 
 So one size that runs ten thousand times does not wipe out what the few smaller ones told about the overhead, an
-outlier is clipped before it moves a centre, and costs that drift are followed.
+outlier is clipped before it moves a centre, and costs that drift are followed. What was not seen for long counts less,
+but never nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +22,14 @@ if TYPE_CHECKING:  # workers import this, and need not import typing for it
 
 # A centre follows the last so many observations of its class.
 _MEMORY_OBSERVATIONS = 32
+# With each observation of another size, a class loses this part of its weight, down to a least one.
+_FORGET = 0.02
+_LEAST_COUNT = 0.25
 # An observation farther from its centre than so many typical deviations is pulled in to there.
 _CLIP_DEVIATIONS = 4.0
 _QUANTILE = 0.95
+# A step that is too long is late; one that is too large was done for nothing.
+MEMORY_QUANTILE = 0.99
 
 
 class Observation(tuple[float, float, float]):
@@ -64,11 +70,15 @@ class _Centre:
 
 
 class LinearModel:
-    """``cost(n) = overhead + n * per_unit``, and how far above it the worst of twenty steps lies."""
+    """``cost(n) = overhead + n * per_unit``, and how far above it the worst of twenty steps lies.
 
-    __slots__ = ("_centres", "_fitted", "_refit_at", "_upper_ratio", "observations")
+    Or of another number: ``quantile`` is the part of the steps that stay below.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_centres", "_fitted", "_quantile", "_refit_at", "_upper_ratio", "observations")
+
+    def __init__(self, quantile: float = _QUANTILE) -> None:
+        self._quantile = quantile
         self._centres: dict[int, _Centre] = {}
         self._fitted = (0.0, 0.0)
         self._refit_at = 0.0  # so many observations
@@ -82,6 +92,9 @@ class LinearModel:
         if self.observations:
             self._follow_upper_ratio(cost, self.predict(units))
         size_class = int(units).bit_length()
+        for other_class, other in self._centres.items():
+            if other_class != size_class and other.count > _LEAST_COUNT:
+                other.count = max(_LEAST_COUNT, other.count * (1 - _FORGET))
         centre = self._centres.get(size_class)
         if centre is None:
             self._centres[size_class] = _Centre(units, cost, min(count, _MEMORY_OBSERVATIONS))
@@ -131,11 +144,11 @@ class LinearModel:
         return None if centre is None else centre.cost * units / centre.units
 
     def predict_upper(self, units: float) -> float:
-        """What nineteen of twenty such steps stay below."""
+        """What nearly all such steps stay below."""
         return self.predict(units) * self._upper_ratio
 
     def units_within(self, cost: float) -> float:
-        """How many units nineteen of twenty steps of that size can do for a cost; infinite if units cost nothing."""
+        """How many units nearly all steps of that size can do for a cost; infinite if units cost nothing."""
         overhead, per_unit = self._line()
         affordable = cost / self._upper_ratio - overhead
         return affordable / per_unit if per_unit > 0 else float("inf") if affordable >= 0 else 0.0
@@ -149,25 +162,25 @@ class LinearModel:
         return {"upper_ratio": self._upper_ratio, "observations": [list(seen) for seen in self.summary()]}
 
     @classmethod
-    def from_dict(cls, kept: dict[str, Any]) -> LinearModel:
+    def from_dict(cls, kept: dict[str, Any], quantile: float = _QUANTILE) -> LinearModel:
         """Rebuild what `to_dict` kept."""
-        model = cls()
+        model = cls(quantile)
         # Where it starts, not what it insists on: the data may be other data now.
         model.observe_all((units, cost, min(count, 2.0)) for units, cost, count in kept["observations"])
         model._upper_ratio = max(1.0, float(kept["upper_ratio"]))
         return model
 
     def _follow_upper_ratio(self, cost: float, predicted: float) -> None:
-        # Stochastic approximation of a quantile: it rests where one of twenty observations lies above it.
+        # Stochastic approximation of a quantile: it rests where that part of the observations lies below it.
         if predicted <= 0:
             return
         step = 0.2 if self.observations < 20 else 0.05
         margin, seen = self._upper_ratio - 1, cost / predicted - 1
         if seen > margin:
             # In parts of the margin, so that it suits any scatter; never farther than the observation that moves it.
-            margin = min(max(margin * (1 + step * _QUANTILE * 2), step * seen), seen)
+            margin = min(max(margin * (1 + step * self._quantile * 2), step * seen), seen)
         else:
-            margin *= 1 - step * (1 - _QUANTILE) * 2
+            margin *= 1 - step * (1 - self._quantile) * 2
         self._upper_ratio = 1 + margin
 
     def _line(self) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from aliquot.sizing.linear_model import LinearModel
+from aliquot.sizing.memory_model import MemoryModel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +20,12 @@ _SHORTEST_SECONDS_AT_THE_END = 0.002
 _GROWTH = 4
 # So many different sizes are tried before the line is used at all.
 _SIZES_TO_TRY = 3
-# No single step takes more than this part of a span while nothing is known.
+# One step of so many is twice as large as it would be: what larger ones cost is otherwise never seen again.
+_STEPS_A_PROBE = 8
+# No single step takes more than this part of a span while nothing is known, and less where memory is limited: a step
+# that is stopped was done for nothing.
 _FIRST_PART = 16
+_FIRST_PART_OF_MEMORY = 256
 
 
 class StepSizer:
@@ -30,7 +35,17 @@ class StepSizer:
     ``allowed_bytes``; fewer towards the end of the span, where what a step holds can no longer be given to others.
     """
 
-    __slots__ = ("_allowed_bytes", "_first_units", "_longest_seconds", "_preferred", "_refit_at", "memory", "time")
+    __slots__ = (
+        "_first_units",
+        "_longest_seconds",
+        "_next_probe",
+        "_preferred",
+        "_refit_at",
+        "_target_bytes",
+        "allowed_bytes",
+        "memory",
+        "time",
+    )
 
     def __init__(
         self,
@@ -38,14 +53,17 @@ class StepSizer:
         first_units: int = 1,
         longest_seconds: float = 1.0,
         allowed_bytes: int | None = None,
+        target_bytes: int | None = None,
     ) -> None:
         self._first_units = first_units
         self._longest_seconds = longest_seconds
-        self._allowed_bytes = allowed_bytes
+        self._target_bytes = target_bytes
+        self.allowed_bytes = allowed_bytes
         self._preferred: tuple[float, float] | None = None
         self._refit_at = 0.0
+        self._next_probe = _STEPS_A_PROBE
         self.time = LinearModel()
-        self.memory = LinearModel()
+        self.memory = MemoryModel()
 
     def observe(self, units: int, seconds: float, peak_bytes: int | None = None, count: int = 1) -> None:
         """Learn what a step took, or each of ``count`` like steps."""
@@ -73,22 +91,40 @@ class StepSizer:
         """Whether every step has one unit, by the user's wish."""
         return self._longest_seconds == 0
 
-    def begin_span(self, first_units: int) -> None:
-        """Another span: what the first step has where nothing is known."""
+    def begin_span(self, first_units: int, allowed_bytes: int | None = None) -> None:
+        """Another span: what the first step has where nothing is known, and what each may hold."""
         self._first_units = first_units
+        self.allow(allowed_bytes)
+
+    def allow(self, allowed_bytes: int | None) -> None:
+        """Steps may hold so much from now on."""
+        if allowed_bytes != self.allowed_bytes:
+            self.allowed_bytes = allowed_bytes
+            self._preferred = None
 
     def observe_memory(self, units: int, peak_bytes: int) -> None:
         """Learn what a step held."""
         self.memory.observe(units, peak_bytes)
-        if self._allowed_bytes is not None:
+        if self._limit_bytes is not None:
             self._preferred = None
+
+    def exhausted(self, units: int) -> None:
+        """A step held more than it was allowed, and was stopped at that."""
+        self.memory.exhausted(units, self.allowed_bytes or 0)
+        self._preferred = None
+
+    @property
+    def _limit_bytes(self) -> int | None:
+        limits = [limit for limit in (self.allowed_bytes, self._target_bytes) if limit is not None]
+        return min(limits, default=None)
 
     def learn(self, seconds: Sequence[Sequence[float]], peak_bytes: Sequence[Sequence[float]]) -> None:
         """Start from what others learned, unless enough was learned here."""
         if not self.is_trying:
             return
         self.time.observe_all(seconds)
-        self.memory.observe_all(peak_bytes)
+        for units, peak, _ in peak_bytes:
+            self.memory.observe(units, peak)
         self._preferred = None
 
     def choose(self, remaining_units: int) -> int:
@@ -102,6 +138,10 @@ class StepSizer:
             # Often while little is known, then ever more rarely: what a step prefers changes slowly.
             self._refit_at = self.time.observations * 1.1 + 1
         preferred, least = self._preferred
+        self._next_probe -= 1
+        if not self._next_probe:
+            self._next_probe = _STEPS_A_PROBE
+            preferred = self._probe(preferred)
         return max(1, min(int(preferred), max(int(least), remaining_units // 3), remaining_units))
 
     def _prefer(self) -> tuple[float, float]:
@@ -119,6 +159,12 @@ class StepSizer:
             preferred *= wanted_seconds / measured
         return preferred, min(self._units_in(least_seconds), preferred)
 
+    def _probe(self, preferred: float) -> float:
+        """Twice as many units, where that is neither too much nor too long, nor a size that is seen anyway."""
+        larger = 2 * max(1.0, preferred)
+        is_short = self.time.predict(larger) < self._longest_seconds / 4
+        return larger if is_short and larger <= min(self._growth_limit(), self._memory_limit()) else preferred
+
     def _smaller_than_tried(self) -> float | None:
         """A size below all that were tried, where even the smallest of them took too long to tell anything."""
         smallest = self.time.smallest_units
@@ -129,7 +175,8 @@ class StepSizer:
     def _try_another_size(self, remaining_units: int) -> int:
         tried = self.time.largest_units
         wanted = self._smaller_than_tried() or (tried * _GROWTH if tried else self._first_units)
-        return max(1, int(min(wanted, self._memory_limit(), remaining_units // _FIRST_PART)))
+        part = _FIRST_PART if self._limit_bytes is None or not self.memory.is_empty else _FIRST_PART_OF_MEMORY
+        return max(1, int(min(wanted, self._memory_limit(), remaining_units // part)))
 
     def _units_in(self, seconds: float) -> float:
         per_unit = self.time.per_unit
@@ -139,6 +186,5 @@ class StepSizer:
         return max(self._first_units, self.time.largest_units * _GROWTH)
 
     def _memory_limit(self) -> float:
-        if self._allowed_bytes is None or not self.memory.observations:
-            return float("inf")
-        return max(1.0, self.memory.units_within(self._allowed_bytes))
+        limit_bytes = self._limit_bytes
+        return float("inf") if limit_bytes is None else self.memory.units_within(limit_bytes)

@@ -177,7 +177,7 @@ class VirtualFile:
         if len(set(targets)) < len(targets):
             raise UsageError(f"instantiate() was given the same path twice: {', '.join(map(str, paths))}")
         for target in targets:
-            self._check_target(target)
+            self.check_target(target)
         self.source.check_ends(self._start, self.stop)
         _write_whole_files(members, targets)
 
@@ -296,7 +296,8 @@ class VirtualFile:
             yield from self.source.batches(at, end, size)
             at = end
 
-    def _check_target(self, path: str) -> None:
+    def check_target(self, path: str) -> None:
+        """Refuse a path that a slice of this could not, or should not, be written to."""
         _, compressed = compression_by_name(path)
         if compressed:
             raise UsageError(f"a slice is written uncompressed: name it without {compressed} ({path})")

@@ -6,6 +6,8 @@
 
 The worker moves ``next`` on when it claims a step; the parent moves ``stop`` down when it trims. Both do so under a
 lock that the kernel releases when its holder dies.
+
+The nursery reads here what a step may hold and since when it runs, and writes why it has stopped a worker (watch.py).
 """
 
 from __future__ import annotations
@@ -14,12 +16,24 @@ import fcntl
 import mmap
 import os
 
+# Which span, where the running step began, the first unit not started, and the end.
 _SPAN, _START, _NEXT, _STOP = range(4)
-_CELL_BYTES = 4 * 8
+# What a step may hold; when the running one began and how long it may take, in nanoseconds; 0 for none.
+_ALLOWED, _BEGAN, _WALL = range(4, 7)
+# Why the worker was stopped, and what it held then; what the programs that it started held, and how many it started.
+_VERDICT, _SEEN, _PROGRAMS_PEAK, _PROGRAMS = range(7, 11)
+# The unit that the worker is at, where it keeps note of it.
+_UNIT = 11
+# What the worker may have in its scratch directory.
+_DISK = 12
+_CELL_BYTES = 13 * 8
+
+# Verdicts: by the nursery, or by the worker on itself.
+NONE, EXHAUSTED, HUNG, FULL_DISK, REPLACED = range(5)
 
 
 class Cell:
-    """Four numbers: which span, where the running step began, the first unit not started, and the end."""
+    """Some numbers in shared memory, each of them written by one side, or under the lock."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -40,6 +54,7 @@ class Cell:
         with _Locked(self.descriptor):
             numbers = self._numbers
             numbers[_SPAN], numbers[_START], numbers[_NEXT], numbers[_STOP] = span, start, start, stop
+            numbers[_UNIT] = -1
 
     def claim(self, span: int, units: int) -> tuple[int, int]:
         """The worker: take the next so many units of its span for a step, as many as are still there.
@@ -55,6 +70,7 @@ class Cell:
             stop = min(start + units, numbers[_STOP])
             numbers[_START] = start
             numbers[_NEXT] = stop
+            numbers[_UNIT] = -1
         finally:
             fcntl.lockf(descriptor, fcntl.LOCK_UN)
         return start, stop
@@ -92,9 +108,98 @@ class Cell:
             return stop
 
     def running(self) -> tuple[int, int]:
-        """The step that was claimed last."""
+        """The step that was claimed last, or the very unit of it, where the worker has kept note."""
         with _Locked(self.descriptor):
-            return self._numbers[_START], self._numbers[_NEXT]
+            start, stop, unit = self._numbers[_START], self._numbers[_NEXT], self._numbers[_UNIT]
+            return (unit, unit + 1) if start <= unit < stop else (start, stop)
+
+    # What a step may hold and how long it may take
+
+    def allow(self, allowed_bytes: int | None) -> None:
+        """The parent: steps may hold so much, from the next one on."""
+        self._numbers[_ALLOWED] = allowed_bytes or 0
+
+    @property
+    def allowed_bytes(self) -> int:
+        """What a step may hold; 0 if anything."""
+        return self._numbers[_ALLOWED]
+
+    def limit_wall(self, nanoseconds: int) -> None:
+        """The parent: a step may take so long."""
+        self._numbers[_WALL] = nanoseconds
+
+    def limit_disk(self, allowed_bytes: int) -> None:
+        """The parent: the scratch directory may have so much."""
+        self._numbers[_DISK] = allowed_bytes
+
+    @property
+    def allowed_disk_bytes(self) -> int:
+        """What the scratch directory may have; 0 if anything."""
+        return self._numbers[_DISK]
+
+    def begin_step(self, now_nanoseconds: int) -> None:
+        """The worker: before a step."""
+        self._numbers[_BEGAN] = now_nanoseconds
+
+    def end_step(self) -> None:
+        """The worker: after it."""
+        self._numbers[_BEGAN] = 0
+
+    def at_unit(self, unit: int) -> None:
+        """The worker: before a unit of its step."""
+        self._numbers[_UNIT] = unit
+
+    def overdue_nanoseconds(self, now_nanoseconds: int) -> int | None:
+        """How long a step has been running beyond what it may, negative before that; None if there is no such thing."""
+        began, wall = self._numbers[_BEGAN], self._numbers[_WALL]
+        return now_nanoseconds - began - wall if began and wall else None
+
+    # Programs that the worker starts
+
+    def note_program(self) -> None:
+        """The worker: it is about to start one."""
+        self._numbers[_PROGRAMS] += 1
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether it has started any."""
+        return self._numbers[_PROGRAMS] > 0
+
+    def note_programs_peak(self, held_bytes: int) -> None:
+        """The nursery: they hold so much now."""
+        self._numbers[_PROGRAMS_PEAK] = max(self._numbers[_PROGRAMS_PEAK], held_bytes)
+
+    @property
+    def programs_peak(self) -> int:
+        """The most that they held since it was last taken."""
+        return self._numbers[_PROGRAMS_PEAK]
+
+    def take_programs_peak(self) -> int:
+        """The worker: the most that they held since the last time."""
+        held_bytes, self._numbers[_PROGRAMS_PEAK] = self._numbers[_PROGRAMS_PEAK], 0
+        return held_bytes
+
+    # Why it ended
+
+    def judge(self, verdict: int, held_bytes: int = 0) -> None:
+        """The nursery: before it kills the worker; or the worker, before it ends by itself."""
+        self._numbers[_SEEN] = held_bytes
+        self._numbers[_VERDICT] = verdict
+
+    @property
+    def verdict(self) -> int:
+        """Why it was stopped, if it was."""
+        return self._numbers[_VERDICT]
+
+    @property
+    def held_bytes(self) -> int:
+        """What it held when it was stopped."""
+        return self._numbers[_SEEN]
+
+    def seconds_in_step(self, now_nanoseconds: int) -> float:
+        """How long the running step has been running."""
+        began = self._numbers[_BEGAN]
+        return (now_nanoseconds - began) / 1e9 if began else 0.0
 
     def close(self) -> None:
         """Let go of the memory."""

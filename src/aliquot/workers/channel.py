@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Parent to worker.
 WORK, ASSIGN, ITEMS, ADVISE, TAKEN = "work", "assign", "items", "advise", "taken"
 # Worker to parent.
-READY, REPORT, FAILED, NEED = "ready", "report", "failed", "need"
+READY, REPORT, FAILED, EXHAUSTED, NEED = "ready", "report", "failed", "exhausted", "need"
 
 _SIZES = struct.Struct("<II")
 _DESCRIPTOR = struct.Struct("i")

@@ -6,30 +6,48 @@ import os
 import sys
 import time
 
-from aliquot.measuring import PeakMeter
+from aliquot.measuring.limit import DataLimit
+from aliquot.measuring.peak import PeakMeter
+from aliquot.measuring.usage import UsageMeter
 from aliquot.sizing import ItemSizer, ReportPacer, StepSizer
 from aliquot.workers import channel as messages
-from aliquot.workers.cell import Cell
+from aliquot.workers.cell import REPLACED, Cell
 from aliquot.workers.channel import Channel, Message
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
-from aliquot.workers.stepping import EachStepper, SentItems, UnitError, add_note, bounded_repr
+from aliquot.workers.stepping import EachStepper, SentItems, StepTimeoutError, UnitError, add_note, bounded_repr
+from aliquot.workers.watch import TIMES_UP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import Any
 
     from aliquot.workers.stepping import Items, Stepper
+else:
+    import _signal as signal
 
 # Reading the peak and learning from it costs up to 90 microseconds: shorter steps than this are measured together.
 _SHORTEST_MEASURED_SECONDS = 0.2
 # Items are asked for this long ahead, unless they are large.
 _AHEAD_SECONDS = 0.5
 _AHEAD_BYTES = 8 << 20
-_MOST_UNTAKEN_BYTES = 128 << 20
+MOST_UNTAKEN_BYTES = 128 << 20
+# A program that failed when so much of what is allowed was in use, failed for want of it.
+_NEARLY_ALL = 0.9
+# A step that holds more than this part of what it is allowed is measured by itself.
+_TIGHT_PART = 0.25
+# A worker that has grown by this part of its allowance is replaced before it is said that a unit does not fit.
+_BLOATED_PART = 0.2
+# What starts a program, as Python's audit events call it.
+_PROGRAM_EVENTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"))
 
 
 class _ParentGoneError(Exception):
     """The other end of the channel is closed: the run is over."""
+
+
+class _ReplacedError(Exception):
+    """This process holds more than it should between two steps: another one is to go on."""
 
 
 class Worker:
@@ -42,6 +60,12 @@ class Worker:
         self._stepper: Stepper | None = None
         self._sizer: ItemSizer | StepSizer = StepSizer()
         self._put_off: list[Message] = []
+        self.limit = DataLimit()
+        self.usage = UsageMeter()
+        self.is_in_step = False
+        self.has_done_steps = False
+        self.is_tight = True  # whether steps hold so much that each must be measured; not known before the first
+        self.birth_bytes = 0
         self.process = os.getpid()
         self.untaken_bytes = 0  # of large values that were sent
 
@@ -52,11 +76,24 @@ class Worker:
     def work(self) -> None:
         """Take spans until the parent closes the channel."""
         try:
+            signal.signal(TIMES_UP, self._give_step_up)
+            sys.addaudithook(self._note_program)
             self._channel.send(messages.READY, (os.getpid(),))
             while True:
                 self._take(self._put_off.pop(0) if self._put_off else self.receive())
+        except _ReplacedError:
+            self._cell.judge(REPLACED)
         except (_ParentGoneError, BrokenPipeError, ConnectionResetError):
             return
+
+    def _give_step_up(self, *_: object) -> None:
+        """The nursery says that the step takes too long."""
+        if self.is_in_step:
+            raise StepTimeoutError("the step took longer than wall_seconds allows")
+
+    def _note_program(self, event: str, _: tuple[Any, ...]) -> None:
+        if event in _PROGRAM_EVENTS:
+            self._cell.note_program()
 
     def receive(self) -> Message:
         """Wait for a message that has not come before: what was put off is not for the span under way."""
@@ -69,10 +106,10 @@ class Worker:
         if message.kind == messages.WORK:
             self._prepare(message)
         elif message.kind == messages.ASSIGN:
-            span, start, first_units, advice = message.numbers
-            self._sizer.begin_span(first_units)
+            span, start, first_units, advice, is_careful = message.numbers
+            self._sizer.begin_span(first_units, self._cell.allowed_bytes or None)
             self._sizer.learn(*advice)
-            _SpanRun(self, span, start).run()
+            _SpanRun(self, span, start, is_careful=is_careful).run()
         elif message.kind == messages.ADVISE:
             self._sizer.learn(*message.numbers[1])
         elif message.kind == messages.TAKEN:
@@ -81,7 +118,7 @@ class Worker:
             message.value.close()  # items for a span that is over
 
     def _prepare(self, message: Message) -> None:
-        target_seconds, allowed_bytes = message.numbers
+        target_seconds, target_bytes = message.numbers
         assert message.value is not None
         try:
             self._stepper = message.value.load()
@@ -89,8 +126,11 @@ class Worker:
             self._stepper = _CannotStart(error)
         finally:
             message.value.close()
-        sizer = ItemSizer if isinstance(self._stepper, EachStepper) else StepSizer
-        self._sizer = sizer(longest_seconds=target_seconds, allowed_bytes=allowed_bytes)
+        if isinstance(self._stepper, EachStepper):
+            self._sizer = ItemSizer(longest_seconds=target_seconds)
+        else:
+            self._sizer = StepSizer(longest_seconds=target_seconds, target_bytes=target_bytes)
+        self.birth_bytes = self._meter.resident_bytes()
 
 
 class _CannotStart:
@@ -107,21 +147,29 @@ class _CannotStart:
     def take(self) -> Any:
         return None
 
+    def keep_note(self, note: Any, *, of_each: bool) -> None:
+        pass
+
 
 class _SpanRun:
     """One span, from its first step to its last."""
 
-    def __init__(self, worker: Worker, span: int, start: int) -> None:
+    def __init__(self, worker: Worker, span: int, start: int, *, is_careful: bool) -> None:
         stepper = worker._stepper
         assert stepper is not None
+        stepper.keep_note(worker._cell.at_unit, of_each=is_careful)
         self._worker = worker
         self._stepper = stepper
         self._sizer = worker._sizer
         self._cell = worker._cell
         self._channel = worker._channel
         self._meter = worker._meter
+        self._limit = worker.limit
         self._span = span
         self._reported_to = start
+        self._allowed_bytes = 0  # that the limit was set by
+        self._retried_unit = -1  # did not fit, and was tried again with nothing else held
+        self._reports_each_step = False
         self._began_seconds = time.perf_counter()
         self._has_begun = False
         self._setup_seconds: float | None = None  # until it was told
@@ -129,7 +177,10 @@ class _SpanRun:
         # Since the last report.
         self._steps = 0
         self._busy_seconds = 0.0
-        self._cpu_seconds = 0.0
+        self._used = worker.usage.read()  # until the last measurement
+        self._usage = (0.0, 0, 0)  # CPU seconds, bytes read and written
+        self._stopped_steps = 0  # that did not fit
+        self._stopped_seconds = 0.0
         self._seen: list[tuple[float, float, float]] = []  # units of a step, seconds, how many
         self._seen_peaks: list[tuple[float, float, float]] = []
         # Since the last measurement of memory.
@@ -149,7 +200,7 @@ class _SpanRun:
 
     def run(self) -> None:
         """Run steps until nothing of the span is left."""
-        meter, sizer, cell = self._meter, self._sizer, self._cell
+        meter, sizer, cell, worker = self._meter, self._sizer, self._cell, self._worker
         meter.reset()
         self._resident_bytes = meter.resident_bytes()
         done_to = self._reported_to
@@ -157,29 +208,45 @@ class _SpanRun:
             wanted = sizer.choose(cell.unstarted_units())
             if self._sent is not None and wanted:
                 wanted = self._have_items(done_to, wanted)
-            start, stop = cell.claim(self._span, wanted)
+            if cell.allowed_bytes != self._allowed_bytes:
+                self._take_allowance()
+            start, stop = cell.claim(self._span, 1 if done_to == self._retried_unit else wanted)
             if start == stop:
                 break
-            began, cpu_began = time.perf_counter(), time.process_time()
+            began = time.perf_counter()
+            cell.begin_step(time.monotonic_ns())
+            worker.is_in_step = True
             if not self._has_begun:
                 self._has_begun = True
                 self._setup_seconds = began - self._began_seconds
             try:
                 reached = self._stepper.run(start, stop, sizer.patience_seconds)
+                worker.is_in_step = False
             except UnitError as failure:
+                worker.is_in_step = False
+                cell.end_step()
                 self._end_if_forked()
+                if self._did_not_fit(failure):
+                    going_on_from = self._do_with_less(failure, time.perf_counter() - began)
+                    if going_on_from is None:
+                        return
+                    done_to = going_on_from
+                    continue
                 self._fail(failure)
                 return
+            cell.end_step()
+            worker.has_done_steps = True
             self._end_if_forked()
             ended = time.perf_counter()
             if reached < stop:
                 cell.unclaim(self._span, reached)
             done_to = reached
-            self._note(reached - start, ended - began, time.process_time() - cpu_began)
+            self._note(reached - start, ended - began)
             is_last = cell.unstarted_units() <= 0
-            if is_last or ended - self._measured_seconds >= _SHORTEST_MEASURED_SECONDS:
+            if is_last or worker.is_tight or ended - self._measured_seconds >= _SHORTEST_MEASURED_SECONDS:
                 self._measure(ended)
-            if (is_last or self._pacer.is_due(ended, self._grown_bytes)) and not self._report(done_to):
+            is_due = is_last or self._reports_each_step or self._pacer.is_due(ended, self._grown_bytes)
+            if is_due and not self._report(done_to):
                 return
         if self._steps:
             self._measure(time.perf_counter())
@@ -191,10 +258,9 @@ class _SpanRun:
             _flush_output()
             os._exit(0)
 
-    def _note(self, units: int, seconds: float, cpu_seconds: float) -> None:
+    def _note(self, units: int, seconds: float) -> None:
         self._steps += 1
         self._busy_seconds += seconds
-        self._cpu_seconds += cpu_seconds
         self._largest_step = max(self._largest_step, units)
         recent = self._recent.get(units)
         if recent is None:
@@ -214,21 +280,38 @@ class _SpanRun:
 
     def _measure(self, now_seconds: float) -> None:
         """Take the peak since the last time, which is that of the largest step since then."""
-        peak_bytes = self._meter.peak_bytes()
+        peak_bytes = self._meter.peak_bytes() + self._cell.take_programs_peak()
         self._sizer.observe_memory(self._largest_step, peak_bytes)
         self._learn()
+        self._measure_usage()
         self._seen_peaks.append((self._largest_step, peak_bytes, 1))
         self._grown_bytes = self._meter.resident_bytes() - self._resident_bytes
         self._largest_step = 0
+        self._worker.is_tight = peak_bytes > _TIGHT_PART * self._allowed_bytes > 0
+        if self._worker.is_tight:
+            # What C keeps of an earlier, larger step for later would look as if this one had needed it.
+            self._trim_heap()
         self._meter.reset()
         self._measured_seconds = now_seconds
+        if self._allowed_bytes > 0:
+            self._limit.set(self._allowed_bytes)
+
+    def _measure_usage(self) -> None:
+        used, before = self._worker.usage.read(), self._used
+        self._used = used
+        cpu_seconds, read_bytes, written_bytes = self._usage
+        self._usage = (
+            cpu_seconds + used.cpu_seconds - before.cpu_seconds,
+            read_bytes + used.read_bytes - before.read_bytes,
+            written_bytes + used.written_bytes - before.written_bytes,
+        )
 
     def _report(self, stop: int) -> bool:
         """Send up what was done since the last report; False if that failed, and the rest of the span was dropped."""
         began = time.perf_counter()
         value = self._stepper.take()
         try:
-            packed = pack(value)
+            packed = self._pack(value)
         except Exception as error:
             self._fail_to_pack(value, stop, error)
             return False
@@ -252,10 +335,12 @@ class _SpanRun:
                 stop,
                 self._steps,
                 self._busy_seconds,
-                self._cpu_seconds,
+                self._usage,
                 setup_seconds,
                 tuple(self._seen),
                 tuple(self._seen_peaks),
+                self._stopped_steps,
+                self._stopped_seconds,
             ),
             packed,
         )
@@ -263,14 +348,104 @@ class _SpanRun:
             self._worker.untaken_bytes += packed_bytes
         self._reported_to = stop
         self._steps = 0
-        self._busy_seconds = self._cpu_seconds = 0.0
+        self._busy_seconds = self._stopped_seconds = 0.0
+        self._usage = (0.0, 0, 0)
+        self._stopped_steps = 0
         self._seen.clear()
         self._seen_peaks.clear()
         for message in self._channel.receive_ready():
             self._take_amid_span(message)
         # Large values are in memory until the parent has taken them.
-        while self._worker.untaken_bytes > _MOST_UNTAKEN_BYTES:
+        while self._worker.untaken_bytes > MOST_UNTAKEN_BYTES:
             self._take_amid_span(self._worker.receive())
+
+    def _pack(self, value: Any) -> Packed:
+        try:
+            return pack(value)
+        except MemoryError:
+            # What is to be sent takes room beside what is held. The nursery stops us if that is too much.
+            self._reports_each_step = True
+            self._limit.lift()
+            self._allowed_bytes = -1  # to be set again
+            return pack(value)
+
+    # Memory
+
+    def _take_allowance(self) -> None:
+        self._allowed_bytes = self._cell.allowed_bytes
+        self._sizer.allow(self._allowed_bytes or None)
+        if self._allowed_bytes:
+            self._limit.set(self._allowed_bytes)
+        else:
+            self._limit.lift()
+
+    def _did_not_fit(self, failure: UnitError) -> bool:
+        """Whether a step failed for want of memory; a program that was refused some has its own way to say so."""
+        if isinstance(failure.error, MemoryError):
+            return True
+        held_bytes = self._cell.programs_peak
+        return bool(self._allowed_bytes and held_bytes) and held_bytes > _NEARLY_ALL * self._allowed_bytes
+
+    def _do_with_less(self, failure: UnitError, seconds: float) -> int | None:
+        """Go on with a smaller step, and send up what is held; where to go on, None if the rest of the span is dropped.
+
+        A single unit is tried once more with nothing else held, in a process that has not grown.
+        """
+        self._limit.lift()
+        self._allowed_bytes = -1  # to be set again
+        self._stopped_steps += 1
+        self._stopped_seconds += seconds
+        peak_bytes = self._meter.peak_bytes() + self._cell.programs_peak
+        trace = _format_trace(failure)
+        failure.forget_frames()
+        units, start = failure.stop - failure.start, failure.start
+        self._sizer.exhausted(units)
+        is_alone = start == self._reported_to
+        if failure.spoils_earlier_steps:
+            self._stepper.take()
+            start = self._reported_to
+            self._reports_each_step = True
+        elif not is_alone and not self._report(start):
+            return None
+        if units == 1 and (is_alone or self._retried_unit == start):
+            if not self._is_bloated():
+                self._stopped_seconds -= seconds
+                self._stopped_steps -= 1
+                self._send_failure(failure, messages.EXHAUSTED, trace, (peak_bytes, seconds))
+                return None
+            raise _ReplacedError
+        if units == 1:
+            self._retried_unit = start
+        self._free_memory()
+        self._meter.reset()
+        self._cell.unclaim(self._span, start)
+        if self._sent is not None and self._sent.window_start > start:
+            self._sent.clear(start)
+            self._asked_to = start
+        return start
+
+    def _is_bloated(self) -> bool:
+        """Whether this process has grown over its steps by so much that a new one may do what it cannot."""
+        if not self._worker.has_done_steps:
+            return False
+        self._free_memory()
+        grown_bytes = self._meter.resident_bytes() - self._worker.birth_bytes
+        return grown_bytes > _BLOATED_PART * self._cell.allowed_bytes > 0
+
+    def _free_memory(self) -> None:
+        import gc
+
+        gc.collect()
+        self._trim_heap()
+
+    def _trim_heap(self) -> None:
+        """Give memory back to the kernel that was freed."""
+        import ctypes
+
+        try:
+            ctypes.CDLL(None).malloc_trim(0)
+        except (OSError, AttributeError):
+            pass  # another C library
 
     # Failing
 
@@ -300,11 +475,13 @@ class _SpanRun:
         add_note(error, "what the function returned cannot be sent from the worker to its parent: it cannot be pickled")
         self._send_failure(UnitError(error, start, stop, shown))
 
-    def _send_failure(self, failure: UnitError) -> None:
-        import traceback
-
+    def _send_failure(
+        self, failure: UnitError, kind: str = messages.FAILED, trace: str | None = None, extra: tuple[Any, ...] = ()
+    ) -> None:
+        self._limit.lift()
         _flush_output()
-        trace = "".join(traceback.format_exception(failure.error))
+        if trace is None:
+            trace = _format_trace(failure)
         summary = f"{type(failure.error).__name__}: {failure}"
         packed = pack(None)
         try:
@@ -313,8 +490,8 @@ class _SpanRun:
         except Exception:
             packed.close()
             packed = pack(None)
-        numbers = (self._span, failure.start, failure.stop, summary, trace, failure.shown)
-        self._channel.send(messages.FAILED, numbers, packed)
+        numbers = (self._span, failure.start, failure.stop, summary, trace, failure.shown, *extra)
+        self._channel.send(kind, numbers, packed)
 
     # Items that the parent sends
 
@@ -365,6 +542,12 @@ class _SpanRun:
         else:
             # The parent knows of the last report of this span before it was left here.
             self._worker.put_off(message)
+
+
+def _format_trace(failure: UnitError) -> str:
+    import traceback
+
+    return "".join(traceback.format_exception(failure.error))
 
 
 def _flush_output() -> None:

@@ -42,8 +42,18 @@ class Nursery:
             theirs.close()
         self._send((list(sys.path), preload))
 
-    def fork(self, descriptors: tuple[int, int, int, int], threads: int) -> int:
-        """Have a worker forked with these descriptors (channel, cell, stdout, stderr); a token to ask for it by."""
+    def fork(
+        self,
+        descriptors: tuple[int, int, int, int],
+        threads: int,
+        *,
+        scratch: str | None = None,
+        cage: tuple[str, str] | None = None,
+    ) -> int:
+        """Have a worker forked with these descriptors (channel, cell, stdout, stderr); a token to ask for it by.
+
+        It makes the directory ``scratch`` for its temporary files, and puts itself into the ``cage``.
+        """
         environment = dict(os.environ)
         for name in _THREAD_VARIABLES:
             environment.setdefault(name, str(threads))
@@ -52,6 +62,8 @@ class Nursery:
             "argv": list(sys.argv) if hasattr(sys, "argv") else [""],
             "environment": environment,
             "directory": _working_directory(),
+            "scratch": scratch,
+            "cage": cage,
         }
         with self._lock:
             # Unread, they would fill the socket, and the nursery would wait for us.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import _socket
 import gc
 import os
+import select
 import struct
 import sys
 from _pickle import loads
@@ -39,47 +40,58 @@ def main() -> None:
     # Imported once, for all workers.
     for module in ("aliquot.workers.main", *preload):
         __import__(module)
-
     gc.collect()
     gc.freeze()
-    tokens: dict[int, int] = {}
+    _Nursery(requests).serve()
 
-    def tell_of_the_dead(*_: object) -> None:
+
+class _Nursery:
+    """Forks, watches and buries."""
+
+    def __init__(self, requests: _socket.socket) -> None:
+        from aliquot.workers.watch import Watch
+
+        self._requests = requests
+        self._tokens: dict[int, int] = {}  # process -> what the parent calls it
+        self._watch = Watch()
+        self._ended: list[int] = []  # and still watched
+
+    def serve(self) -> None:
+        signal.signal(signal.SIGCHLD, self._tell_of_the_dead)
+        poll = select.poll()
+        poll.register(self._requests.fileno(), select.POLLIN)
         while True:
-            try:
-                process, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if not process:
-                return
-            try:
-                requests.sendall(_EXIT.pack(tokens.pop(process, -1), os.waitstatus_to_exitcode(status)))
-            except OSError:
-                os._exit(0)  # the parent is gone
+            while self._ended:
+                self._watch.remove(self._ended.pop())
+            look_again_seconds = self._watch.look()
+            if not poll.poll(None if look_again_seconds is None else look_again_seconds * 1000):
+                continue
+            (request, descriptors) = _receive(self._requests)
+            if request is None:
+                os._exit(0)
+            token, surroundings = request
+            if surroundings is None:
+                _kill([process for process, its_token in self._tokens.items() if its_token == token])
+            else:
+                self._fork(token, surroundings, descriptors)
 
-    signal.signal(signal.SIGCHLD, tell_of_the_dead)
-    while True:
-        (request, descriptors) = _receive(requests)
-        if request is None:
-            os._exit(0)
-        token, surroundings = request
-        if surroundings is None:
-            _kill([process for process, its_token in tokens.items() if its_token == token])
-            continue
+    def _fork(self, token: int, surroundings: dict[str, Any], descriptors: tuple[int, ...]) -> None:
         # A worker that dies at once must be known by then.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:
             process = os.fork()
         except OSError:
-            requests.sendall(_EXIT.pack(token, CANNOT_FORK))
+            self._requests.sendall(_EXIT.pack(token, CANNOT_FORK))
             process = -1
         if process == 0:
-            requests.close()
+            self._requests.close()
+            self._watch.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
             _become_worker(descriptors, surroundings)
         if process > 0:
-            tokens[process] = token
+            self._tokens[process] = token
+            self._watch.add(process, os.dup(descriptors[1]), surroundings["scratch"])
             try:
                 os.setpgid(process, process)  # here too: whoever of the two comes first
             except OSError:
@@ -87,6 +99,20 @@ def main() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         for descriptor in descriptors:
             os.close(descriptor)
+
+    def _tell_of_the_dead(self, *_: object) -> None:
+        while True:
+            try:
+                process, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not process:
+                return
+            self._ended.append(process)
+            try:
+                self._requests.sendall(_EXIT.pack(self._tokens.pop(process, -1), os.waitstatus_to_exitcode(status)))
+            except OSError:
+                os._exit(0)  # the parent is gone
 
 
 def _kill(processes: list[int]) -> None:
@@ -127,6 +153,13 @@ def _become_worker(descriptors: tuple[int, ...], surroundings: dict[str, Any]) -
         sys.argv[:] = surroundings["argv"]
         os.environ.clear()
         os.environ.update(surroundings["environment"])
+        if surroundings["scratch"] is not None:
+            os.mkdir(surroundings["scratch"], 0o700)
+            os.environ["TMPDIR"] = surroundings["scratch"]
+        if surroundings["cage"] is not None:
+            from aliquot.measuring.cages import Cage
+
+            Cage(*surroundings["cage"]).add(0)
         if surroundings["directory"] is not None:
             os.chdir(surroundings["directory"])
         workers.inside_worker = True

@@ -6,6 +6,7 @@ hands over what was kept since the last time, as one value.
 
 from __future__ import annotations
 
+import sys
 import time
 from itertools import islice
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
         def take(self) -> Any:
             """What came of all units since it was last taken."""
 
+        def keep_note(self, note: Callable[[int], None], *, of_each: bool) -> None:
+            """Tell which unit is begun, where that costs next to nothing; ``of_each`` also where it does not."""
+
 
 _LONGEST_REPR = 200
 # In a step that may be left, so many at most.
@@ -69,6 +73,18 @@ class UnitError(Exception):
         self.shown = shown
         self.spoils_earlier_steps = spoils_earlier_steps  # what was kept of them is not good any more
 
+    def forget_frames(self) -> None:
+        """Let go of the function's variables, which a traceback keeps alive."""
+        error: BaseException | None = self
+        while error is not None:
+            error.__traceback__ = None
+            error = error.__cause__ or error.__context__
+        self.error.__traceback__ = None
+
+
+class StepTimeoutError(BaseException):
+    """A step took longer than it may. Not an `Exception`: a function that tries again and again must not catch it."""
+
 
 class RangeItems:
     """Numbers, which need not be sent."""
@@ -85,12 +101,12 @@ class SourceItems:
     """Units that a worker reads by itself; ``first`` is where the view begins in its source."""
 
     def __init__(self, view: Any) -> None:
-        self._view = view
+        self.view = view
         self._first = view.start
 
     def get(self, start: int, stop: int) -> Sequence[Any]:
         """Parsed units."""
-        records: Sequence[Any] = self._view.source.records_of(self._first + start, self._first + stop)
+        records: Sequence[Any] = self.view.source.records_of(self._first + start, self._first + stop)
         return records
 
 
@@ -132,6 +148,11 @@ class SentItems:
             self._windows.pop(0)
         return self._windows[0][1] if self._windows else unit
 
+    @property
+    def window_start(self) -> int:
+        """Where the first window begins that is still here; far away if there is none."""
+        return self._windows[0][0] if self._windows else sys.maxsize
+
     def get(self, start: int, stop: int) -> Sequence[Any]:
         """Some units of the first window."""
         first, _, items = self._windows[0]
@@ -158,6 +179,16 @@ class EachStepper:
         self._function = function
         self.items = items
         self._values: list[Any] = []
+        self._note: Callable[[int], None] | None = None
+        self._notes_each = False
+
+    def __reduce__(self) -> tuple[type[EachStepper], tuple[Callable[[Any], Any], Items]]:
+        return (EachStepper, (self._function, self.items))
+
+    def keep_note(self, note: Callable[[int], None], *, of_each: bool) -> None:
+        """Of units that are long enough for it, or of each."""
+        self._note = note
+        self._notes_each = of_each
 
     def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Call the function on each, until all are done or patience ends."""
@@ -167,15 +198,16 @@ class EachStepper:
             if patience_seconds is None or stop - start == 1:
                 self._do(map(self._function, items), stop - start)
             else:
-                self._do_patiently(items, stop - start, time.perf_counter() + patience_seconds)
+                self._do_patiently(items, start, stop, time.perf_counter() + patience_seconds)
         except BaseException as error:
             # What was done before the unit that failed is in the list, and tells which one it was.
             failed = start + len(self._values) - before
             raise UnitError(error, failed, failed + 1, bounded_repr(items, failed - start)) from error
         return start + len(self._values) - before
 
-    def _do_patiently(self, items: Sequence[Any], units: int, deadline_seconds: float) -> None:
-        if units > _LOOKS_AT_THE_CLOCK:
+    def _do_patiently(self, items: Sequence[Any], start: int, stop: int, deadline_seconds: float) -> None:
+        units = stop - start
+        if units > _LOOKS_AT_THE_CLOCK and not self._notes_each:
             mapped, at_once = map(self._function, items), units // _LOOKS_AT_THE_CLOCK
             for done in range(0, units, at_once):
                 self._do(mapped, min(at_once, units - done))
@@ -183,7 +215,9 @@ class EachStepper:
                     return
         else:
             function, append, clock = self._function, self._values.append, time.perf_counter
-            for item in items:
+            note = self._note or _ignore
+            for number, item in enumerate(items, start):
+                note(number)
                 append(function(item))
                 if clock() >= deadline_seconds:
                     return
@@ -226,6 +260,9 @@ class BatchStepper:
         self._is_empty = False
         return stop
 
+    def keep_note(self, note: Callable[[int], None], *, of_each: bool) -> None:
+        """All units are begun at once."""
+
     def take(self) -> Any:
         """The joined value."""
         value, self._value, self._is_empty = self._value, None, True
@@ -262,10 +299,17 @@ class JobStepper:
             raise UnitError(error, start, stop) from error
         return stop
 
+    def keep_note(self, note: Callable[[int], None], *, of_each: bool) -> None:
+        """All units are begun at once."""
+
     def take(self) -> Any:
         """The result of what was joined."""
         done, self._done = self._done, None
         return None if done is None else done.result.value  # type: ignore[union-attr]  # it is Done
+
+
+def _ignore(unit: int) -> None:
+    pass
 
 
 def part_of(job: Job, start: int, stop: int) -> Job:

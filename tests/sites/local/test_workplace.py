@@ -114,7 +114,8 @@ def test_a_failure_comes_after_what_was_done_before_it() -> None:
     assert isinstance(failed, StepFailed)
     assert (failed.start, failed.stop) == (13, 14)
     assert values_of(workplace, events) == [10, 11, 12]
-    error = workplace.take_error(failed.error)
+    error = workplace.error(failed.error)
+    assert error is not None
     assert error.summary == "TeapotError: too hot"
     assert error.shown == "13"
     assert "scald" in error.traceback

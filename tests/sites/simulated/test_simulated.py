@@ -4,19 +4,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aliquot.coordinator import Assign, Event, Progressed, StepFailed, Trim, Trimmed, WorkerJoined, WorkerLost
+from aliquot.coordinator import (
+    Allow,
+    Assign,
+    Event,
+    Progressed,
+    StepExhausted,
+    StepFailed,
+    Suspend,
+    Trim,
+    Trimmed,
+    WorkerJoined,
+    WorkerLost,
+)
 from aliquot.errors import SiteError
-from aliquot.sites.simulated import EqualCosts, GivenCosts, Simulated, SimulatedWorker, Workload
+from aliquot.sites.simulated import (
+    BAD_UNIT,
+    FAULTY_WORKER,
+    TOO_LARGE,
+    EqualCosts,
+    GivenBytes,
+    GivenCosts,
+    Simulated,
+    SimulatedWorker,
+    Workload,
+)
 
 # A hundred units of a second each.
 HUNDRED = Workload(EqualCosts(100, 1.0))
 
 
-def begin(workload: Workload, *workers: SimulatedWorker, first_units: int = 1) -> Simulated:
+def begin(
+    workload: Workload, *workers: SimulatedWorker, first_units: int = 1, allowed_bytes: int | None = None
+) -> Simulated:
     """A site whose first worker has joined and was given all units."""
     site = Simulated(workload, workers or [SimulatedWorker()])
     assert site.wait(None)[0] == WorkerJoined(0)
-    site.perform(Assign(0, 0, 0, len(workload.costs), first_units=first_units))
+    site.perform(Assign(0, 0, 0, len(workload.costs), first_units=first_units, allowed_bytes=allowed_bytes))
     return site
 
 
@@ -185,6 +209,7 @@ def test_a_failing_unit_fails_its_step_every_time() -> None:
     events = events_until(site, 1e6)
     failed = events[-1][1]
     assert isinstance(failed, StepFailed)
+    assert failed.error == BAD_UNIT
     assert failed.start <= 50 < failed.stop
     assert done_units(events) == list(range(failed.start))
     site.perform(Assign(0, 1, failed.start, failed.stop))
@@ -244,6 +269,101 @@ def test_what_was_under_way_still_arrives_before_the_loss(dies_seconds: float, l
     assert isinstance(events[-1][1], WorkerLost)
     done = done_units(events)
     assert done == list(range(len(done)))
+
+
+def test_a_killing_unit_ends_its_worker_and_another_comes() -> None:
+    """The step is suspect, and the one that follows has a new number."""
+    site = begin(Workload(EqualCosts(100, 1.0), killing=frozenset({50})))
+    events = events_until(site, 1e6)
+    lost, joined = (event for _, event in events[-2:])
+    assert isinstance(lost, WorkerLost)
+    assert lost.is_suspect
+    assert not lost.is_exhausted
+    assert lost.running_start <= 50 < lost.running_stop
+    assert joined == WorkerJoined(1)
+    assert done_units(events) == list(range(lost.running_start))
+    site.perform(Assign(1, 1, 51, 100))
+    assert done_units(events_until(site, 2e6)) == list(range(51, 100))
+
+
+def test_a_faulty_worker_fails_every_so_many_steps() -> None:
+    """Whatever the units are, and however its steps lie in spans."""
+    workload = Workload(EqualCosts(7, 1.0), target_seconds=0.0)
+    site = begin(workload, SimulatedWorker(fails_every=3))
+    events = events_until(site, 100.0)
+    assert events[-1][1] == StepFailed(0, 0, 2, 3, error=FAULTY_WORKER)
+    site.perform(Assign(0, 1, 2, 7))
+    events += events_until(site, 200.0)
+    assert events[-1][1] == StepFailed(0, 1, 4, 5, error=FAULTY_WORKER)
+    assert done_units(events) == [0, 1, 2, 3]
+
+
+def test_a_suspended_worker_leaves_and_another_comes() -> None:
+    """Unless the site has no other."""
+    site = begin(HUNDRED)
+    events_until(site, 3.5)
+    site.perform(Suspend(0))
+    lost, joined = (event for _, event in events_until(site, 1e6))
+    assert isinstance(lost, WorkerLost)
+    assert not lost.is_suspect
+    assert joined == WorkerJoined(1)
+    site = Simulated(HUNDRED, [SimulatedWorker()], keeps_suspended=True)
+    site.wait(None)
+    site.perform(Suspend(0))
+    assert events_until(site, 1e6) == []
+
+
+def test_one_that_follows_stays_if_the_other_was_to_go_before() -> None:
+    """Else there would soon be nobody."""
+    site = begin(Workload(EqualCosts(1, 1.0), killing=frozenset({0})), SimulatedWorker(dies_seconds=1.001))
+    assert [type(event) for _, event in events_until(site, 1e6)] == [WorkerLost, WorkerJoined]
+
+
+# Memory
+
+
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=100), st.integers(100, 1000), st.integers(1, 100))
+def test_what_fits_one_by_one_is_done_in_steps_that_fit(held: list[int], allowed_bytes: int, first_units: int) -> None:
+    """Steps that hold too much are made smaller by the worker itself, which is counted, and takes time."""
+    workload = Workload(EqualCosts(len(held), 1.0), bytes_of=GivenBytes(held))
+    events = events_until(begin(workload, first_units=first_units, allowed_bytes=allowed_bytes), 1e9)
+    assert done_units(events) == list(range(len(held)))
+    reports = [event for _, event in events if isinstance(event, Progressed)]
+    assert all(peak <= allowed_bytes for report in reports for _, peak, _ in report.peak_bytes)
+    stopped_seconds = sum(report.stopped_seconds for report in reports)
+    assert bool(stopped_seconds) == any(report.stopped_steps for report in reports)
+    assert events[-1][0] == pytest.approx(len(held) + stopped_seconds)
+
+
+def test_a_unit_that_does_not_fit_ends_the_span() -> None:
+    """The worker is well: it may be given the unit again, with more."""
+    workload = Workload(EqualCosts(10, 1.0), bytes_of=GivenBytes([1] * 5 + [100] + [1] * 4), base_bytes=7)
+    site = begin(workload, allowed_bytes=50)
+    events = events_until(site, 1e6)
+    assert events[-1][1] == StepExhausted(0, 0, 5, 6, TOO_LARGE, peak_bytes=55, stopped_seconds=0.5)
+    assert done_units(events) == list(range(5))
+    site.perform(Assign(0, 1, 5, 6, allowed_bytes=107))
+    assert done_units(events_until(site, 2e6)) == [5]
+
+
+def test_a_step_may_go_on_that_is_allowed_more_in_time() -> None:
+    """What is allowed amid a step counts for that step."""
+    site = begin(Workload(EqualCosts(1, 10.0), unit_bytes=100), allowed_bytes=50)
+    events_until(site, 2.0)
+    site.perform(Allow(0, 0, 200))
+    [(at_seconds, event)] = events_until(site, 1e6)
+    assert isinstance(event, Progressed)
+    assert at_seconds == 10.0
+
+
+def test_where_nobody_looks_too_much_kills() -> None:
+    """Then the loss says that it was for memory, and at what."""
+    workload = Workload(EqualCosts(10, 1.0), unit_bytes=100, exhaustion_kills=True)
+    lost = wait_for(begin(workload, allowed_bytes=50), WorkerLost)
+    assert isinstance(lost, WorkerLost)
+    assert lost.is_suspect
+    assert lost.is_exhausted
+    assert (lost.running_start, lost.running_stop, lost.peak_bytes) == (0, 1, 55)
 
 
 # Costs

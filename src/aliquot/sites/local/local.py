@@ -3,17 +3,22 @@ from __future__ import annotations
 import os
 
 from aliquot.errors import UsageError
+from aliquot.measuring.machine import available_bytes
 from aliquot.quantities import as_count, parse_bytes
 from aliquot.sites.local.output import Output
 from aliquot.sites.local.workplace import Workplace
 from aliquot.sites.work import Work
+
+# The rest is for the user's own process, and for everybody else.
+_AVAILABLE_PART = 0.9
 
 
 class Local:
     """This machine: one worker process for each core.
 
     ``cores`` is how many workers there are at once; by default as many as this process may use. ``memory`` is what they
-    may hold together, in bytes or as '8GB': steps are kept small enough for it, by what was measured.
+    may hold together, in bytes or as '8GB': steps are kept small enough for it by what was measured, and one that holds
+    more than its part is stopped. By default it is nine tenths of what the machine, or the container, has available.
     """
 
     def __init__(self, cores: int | None = None, memory: int | str | None = None) -> None:
@@ -24,7 +29,9 @@ class Local:
 
     def start(self, work: Work, output: Output) -> Workplace:
         """Start the workers of one run."""
-        return Workplace(work, output, cores=self.cores, memory_bytes=self.memory_bytes)
+        memory_bytes = self.memory_bytes or int(available_bytes() * _AVAILABLE_PART)
+        is_caged = self.memory_bytes is not None
+        return Workplace(work, output, cores=self.cores, memory_bytes=memory_bytes, is_caged=is_caged)
 
     def __repr__(self) -> str:
         memory = "" if self.memory_bytes is None else f", memory={self.memory_bytes}"

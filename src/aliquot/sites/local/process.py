@@ -5,21 +5,39 @@ import contextlib
 import os
 import signal
 
+from aliquot.quantities import format_bytes
 from aliquot.sites.local.output import LineReader, Output
+from aliquot.workers import cell
 from aliquot.workers.cell import Cell
 from aliquot.workers.channel import Channel
 from aliquot.workers.nursery import Nursery
 from aliquot.workers.nursery_main import CANNOT_FORK
 
+_VERDICTS = {
+    cell.HUNG: "its step took longer than wall_seconds allows, so it was stopped",
+    cell.REPLACED: "it had grown over its steps, so it was replaced",
+}
+
 
 class WorkerProcess:
     """The parent's side of one worker: its channel, its cell and what it prints."""
 
-    def __init__(self, number: int, nursery: Nursery, output: Output, threads: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        nursery: Nursery,
+        output: Output,
+        threads: int,
+        *,
+        scratch: str | None = None,
+        cage: tuple[str, str] | None = None,
+    ) -> None:
         self.number = number
+        self.scratch = scratch
         self.process: int | None = None  # known when it has said that it is ready
         self.has_reported = False
         self.reported_to = 0  # in its present span
+        self.is_suspended = False  # killed by us, through no fault of its step
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
         out, their_out = os.pipe()
         err, their_err = os.pipe()
@@ -29,7 +47,8 @@ class WorkerProcess:
         self._nursery = nursery
         self._token = -1
         try:
-            self._token = nursery.fork((theirs.fileno(), self.cell.descriptor, their_out, their_err), threads)
+            descriptors = (theirs.fileno(), self.cell.descriptor, their_out, their_err)
+            self._token = nursery.fork(descriptors, threads, scratch=scratch, cage=cage)
         except BaseException:
             self.close()
             raise
@@ -48,6 +67,17 @@ class WorkerProcess:
 
     def how_it_ended(self) -> str:
         """Why it is gone, in words."""
+        if self.is_suspended:
+            return "steps failed there that others finished, so it was replaced"
+        if self.cell.verdict == cell.EXHAUSTED:
+            held, allowed = format_bytes(self.cell.held_bytes), format_bytes(self.cell.allowed_bytes)
+            return f"it held {held} and was allowed {allowed}, so it was stopped"
+        if self.cell.verdict == cell.FULL_DISK:
+            held, allowed = format_bytes(self.cell.held_bytes), format_bytes(self.cell.allowed_disk_bytes)
+            return f"it had {held} in its scratch directory and was allowed {allowed}, so it was stopped"
+        return _VERDICTS.get(self.cell.verdict) or self._how_the_process_ended()
+
+    def _how_the_process_ended(self) -> str:
         exit_code = self._nursery.exit_code(self._token, wait_seconds=0.3)
         if exit_code is None:
             return "it closed its connection, or nobody knows how it ended"
@@ -59,6 +89,13 @@ class WorkerProcess:
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
         likely = " (often: the machine ran out of memory)" if -exit_code == signal.SIGKILL else ""
         return f"it was killed by {name}{likely}"
+
+    def remove_scratch(self) -> None:
+        """Remove its temporary files; it has ended."""
+        if self.scratch is not None:
+            import shutil
+
+            shutil.rmtree(self.scratch, ignore_errors=True)
 
     def close(self) -> None:
         """Let it go: it ends when it sees its channel closed."""

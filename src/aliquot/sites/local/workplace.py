@@ -3,15 +3,19 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aliquot.coordinator import (
     Advise,
+    Allow,
     Assign,
     Event,
     Progressed,
+    StepExhausted,
     StepFailed,
+    Suspend,
     Trim,
     Trimmed,
     WorkerJoined,
@@ -22,14 +26,28 @@ from aliquot.sites.local.output import LineReader, Output
 from aliquot.sites.local.process import WorkerProcess
 from aliquot.sites.site import StepError, WorkerCommand
 from aliquot.sites.work import Work
+from aliquot.workers import cell as verdicts
 from aliquot.workers import channel as messages
 from aliquot.workers.channel import Message
+from aliquot.workers.main import MOST_UNTAKEN_BYTES
 from aliquot.workers.nursery import the_nursery
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
+
+if TYPE_CHECKING:
+    from aliquot.measuring.cages import Cage
 
 # So many workers in a row that end before they have done anything: starting more would not help.
 _MOST_FALSE_STARTS = 5
 _CLOSE_SECONDS = 2.0
+# A worker is a Python process: with less than that for each, there are fewer of them.
+_LEAST_WORKER_BYTES = 32 << 20
+
+
+# A cage holds the programs of workers and pages of files too.
+_CAGE_BYTES = 64 << 20
+_cages = 0
+
+_KINDS = {verdicts.FULL_DISK: "exhausted", verdicts.EXHAUSTED: "exhausted", verdicts.HUNG: "hung"}
 
 
 class InterruptedRunError(Exception):
@@ -39,15 +57,17 @@ class InterruptedRunError(Exception):
 class Workplace:
     """The workers of one run on this machine. Fulfils `aliquot.sites.Site`."""
 
-    def __init__(self, work: Work, output: Output, *, cores: int, memory_bytes: int | None) -> None:
+    def __init__(
+        self, work: Work, output: Output, *, cores: int, memory_bytes: int | None, is_caged: bool = False
+    ) -> None:
         self._work = work
         self._output = output
         # The nursery starts while the work is pickled.
         self._nursery = the_nursery()
         self._packed_stepper = _pack_stepper(work)
-        self._cores = max(1, min(cores, work.units))
+        self._cores = max(1, min(cores, work.units, (memory_bytes or sys.maxsize) // _LEAST_WORKER_BYTES))
         self._threads = max(1, cores // self._cores)
-        self._allowed_bytes = None if memory_bytes is None else memory_bytes // self._cores
+        self._total_bytes = memory_bytes
         self._poll = select.epoll()
         self._interrupt = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._poll.register(self._interrupt, select.EPOLLIN)
@@ -58,7 +78,12 @@ class Workplace:
         self._events: list[Event] = []
         self._results: dict[int, Packed | StepError] = {}
         self._next_result = 0
-        self.cpu_seconds = 0.0  # that went into steps
+        self.cpu_seconds = 0.0  # that workers and their programs used
+        self.read_bytes = 0
+        self.written_bytes = 0
+        self._scratch = None if work.disk_bytes is None else _make_scratch()
+        self._cage = self._open_cage() if is_caged else None
+        self._kills = 0  # by the kernel, in the cage
         try:
             for _ in range(self._cores):
                 self._start_worker()
@@ -76,6 +101,17 @@ class Workplace:
         """How many workers run at once."""
         return self._cores
 
+    @property
+    def total_bytes(self) -> int | None:
+        """What the workers may hold together."""
+        return self._total_bytes
+
+    @property
+    def enforced_by(self) -> str:
+        """How it is seen to that no worker holds more than it may."""
+        cage = "" if self._cage is None else f", {self._cage.kind}"
+        return f"kernel limit (RLIMIT_DATA), watching all processes{cage}"
+
     def now_seconds(self) -> float:
         """The machine's clock."""
         return time.monotonic()
@@ -86,16 +122,14 @@ class Workplace:
         assert isinstance(taken, Packed)
         return taken
 
-    def take_error(self, error: int) -> StepError:
-        """What went wrong in a worker."""
-        taken = self._results.pop(error)
-        assert isinstance(taken, StepError)
-        return taken
+    def error(self, error: int) -> StepError | None:
+        """What went wrong in a worker, if that was not forgotten."""
+        kept = self._results.get(error)
+        return kept if isinstance(kept, StepError) else None
 
-    def settle_error(self, error: int, *, is_final: bool) -> None:
-        """Keep it for the one who asks, or forget it, as the units are tried again."""
-        if not is_final:
-            self._results.pop(error, None)
+    def forget_error(self, error: int) -> None:
+        """Nobody will ask for it."""
+        self._results.pop(error, None)
 
     def acknowledge(self, worker: int, result_bytes: int) -> None:
         """A result has been dealt with: its worker may send as much again."""
@@ -110,15 +144,22 @@ class Workplace:
         match command:
             case Assign():
                 worker.reported_to = command.start
+                worker.cell.allow(command.allowed_bytes)
                 worker.cell.begin(command.span, command.start, command.stop)
                 advice = (command.seconds, command.peak_bytes)
-                self._send(worker, messages.ASSIGN, (command.span, command.start, command.first_units, advice))
+                numbers = (command.span, command.start, command.first_units, advice, command.is_careful)
+                self._send(worker, messages.ASSIGN, numbers)
             case Trim():
                 stop = worker.cell.give(command.span, command.share)
                 assert stop is not None
                 self._events.append(Trimmed(worker.number, command.span, stop))
             case Advise():
                 self._send(worker, messages.ADVISE, (command.span, (command.seconds, command.peak_bytes)))
+            case Allow():
+                worker.cell.allow(command.allowed_bytes)
+            case Suspend():
+                worker.is_suspended = True
+                worker.kill()
 
     def wait(self, until_seconds: float | None) -> list[Event]:
         """Read what workers send and print until there is an event."""
@@ -161,6 +202,7 @@ class Workplace:
     def close(self) -> None:
         """Kill all workers that are left, with all that they started; pass on what they had printed."""
         with contextlib.ExitStack() as stack:
+            stack.callback(self._remove_places)
             stack.callback(os.close, self._interrupt)
             stack.callback(self._poll.close)
             stack.callback(self._packed_stepper.close)
@@ -176,22 +218,64 @@ class Workplace:
         self._workers.clear()
         self._results.clear()
 
+    def _remove_places(self) -> None:
+        if self._scratch is not None:
+            import shutil
+
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        if self._cage is not None:
+            self._cage.remove()
+
+    def _open_cage(self) -> Cage | None:
+        """A group that the kernel keeps within bounds, where the system allows it: it also counts what others do not.
+
+        That is values on their way to us: they are in memory, but in that of no process.
+        """
+        from aliquot.measuring.cages import open_cage
+
+        global _cages  # noqa: PLW0603  # names must differ
+        _cages += 1
+        if self._total_bytes is None:
+            return None
+        on_their_way = self._cores * (MOST_UNTAKEN_BYTES + _CAGE_BYTES)
+        return open_cage(f"aliquot-{os.getpid()}-{_cages}", self._total_bytes + on_their_way)
+
+    def _has_kernel_killed(self) -> bool:
+        kills = 0 if self._cage is None else self._cage.kills()
+        has_killed, self._kills = kills > self._kills, kills
+        return has_killed
+
     # Workers come and go
 
     def _start_worker(self) -> None:
-        worker = WorkerProcess(self._next_number, self._nursery, self._output, self._threads)
+        worker = WorkerProcess(
+            self._next_number,
+            self._nursery,
+            self._output,
+            self._threads,
+            scratch=None if self._scratch is None else f"{self._scratch}/{self._next_number}",
+            cage=None if self._cage is None else (self._cage.directory, self._cage.kind),
+        )
         self._next_number += 1
         self._workers[worker.number] = worker
         self._watch(worker.channel.fileno(), worker, None)
         for reader in worker.readers:
             self._watch(reader.descriptor, worker, reader)
-        self._send(worker, messages.WORK, (self._work.target_seconds, self._allowed_bytes), self._packed_stepper.copy())
+        worker.cell.limit_disk((self._work.disk_bytes or 0) // self._cores)
+        worker.cell.limit_wall(int((self._work.wall_seconds or 0) * 1e9))
+        numbers = (self._work.target_seconds, self._work.target_bytes)
+        self._send(worker, messages.WORK, numbers, self._packed_stepper.copy())
         # It can be given a span at once: that waits in its channel until it runs.
         self._events.append(WorkerJoined(worker.number))
 
     def _lose_worker(self, worker: WorkerProcess) -> None:
         self._unwatch(worker.channel.fileno())
         reason = worker.how_it_ended()
+        verdict, held_bytes = worker.cell.verdict, worker.cell.held_bytes
+        if verdict == verdicts.NONE and self._has_kernel_killed():
+            verdict = verdicts.EXHAUSTED
+            reason = f"{reason}: all workers together held more than they may"
+        stopped_seconds = worker.cell.seconds_in_step(time.monotonic_ns())
         worker.kill()  # what it started goes with it
         for reader in worker.readers:
             self._unwatch(reader.descriptor)
@@ -201,14 +285,27 @@ class Workplace:
             start = stop = 0  # it had sent up all that it had begun
         elif start == stop:
             start = worker.reported_to  # it was between steps, or sending up what it had done
-        if worker.process is None or (start == stop and not worker.has_reported):
+        is_innocent = worker.is_suspended or verdict == verdicts.REPLACED
+        if worker.process is None or (start == stop and not worker.has_reported and not is_innocent):
             self._false_starts += 1
         del self._workers[worker.number]
         worker.close()
+        worker.remove_scratch()
         summary = f"a worker process ended amid its work: {reason}"
-        error = self._keep(StepError(summary, start=start, stop=stop))
+        kind = _KINDS.get(verdict, "died")
+        error = self._keep(StepError(summary, start=start, stop=stop, kind=kind, held_bytes=held_bytes))
         self._events.append(
-            WorkerLost(worker.number, reason, start, stop, is_suspect=worker.process is not None, error=error)
+            WorkerLost(
+                worker.number,
+                reason,
+                start,
+                stop,
+                is_suspect=worker.process is not None and not is_innocent,
+                error=error,
+                is_exhausted=verdict in (verdicts.EXHAUSTED, verdicts.FULL_DISK),
+                peak_bytes=held_bytes,
+                stopped_seconds=stopped_seconds,
+            )
         )
         if self._false_starts >= _MOST_FALSE_STARTS:
             raise SiteError(f"workers cannot be started: {self._false_starts} ended at once. The last one: {reason}")
@@ -244,13 +341,25 @@ class Workplace:
             case messages.FAILED:
                 span, start, stop, summary, trace, shown = message.numbers
                 assert message.value is not None
-                error = StepError(summary, trace, _load_error(message.value), start, stop, shown)
+                kind = "hung" if summary.startswith("StepTimeoutError") else "raised"
+                error = StepError(summary, trace, _load_error(message.value), start, stop, shown, kind)
                 self._events.append(StepFailed(worker.number, span, start, stop, self._keep(error)))
+            case messages.EXHAUSTED:
+                span, start, stop, summary, trace, shown, peak_bytes, seconds = message.numbers
+                assert message.value is not None
+                error = StepError(
+                    summary, trace, _load_error(message.value), start, stop, shown, "exhausted", peak_bytes
+                )
+                self._events.append(
+                    StepExhausted(worker.number, span, start, stop, self._keep(error), peak_bytes, seconds)
+                )
 
     def _take_report(self, worker: WorkerProcess, message: Message) -> None:
-        span, start, stop, steps, busy_seconds, cpu_seconds, setup_seconds, seconds, peak_bytes = message.numbers
+        span, start, stop, steps, busy_seconds, usage, *measured = message.numbers
         assert message.value is not None
-        self.cpu_seconds += cpu_seconds
+        self.cpu_seconds += usage[0]
+        self.read_bytes += usage[1]
+        self.written_bytes += usage[2]
         self._false_starts = 0
         worker.has_reported = True
         worker.reported_to = stop
@@ -264,9 +373,7 @@ class Workplace:
                 message.value.total_bytes,
                 steps,
                 busy_seconds,
-                setup_seconds,
-                seconds,
-                peak_bytes,
+                *measured,
             )
         )
 
@@ -287,6 +394,12 @@ class Workplace:
     def _unwatch(self, descriptor: int) -> None:
         if self._watched.pop(descriptor, None) is not None:
             self._poll.unregister(descriptor)
+
+
+def _make_scratch() -> str:
+    import tempfile
+
+    return tempfile.mkdtemp(prefix="aliquot-")
 
 
 def _pack_stepper(work: Work) -> Packed:

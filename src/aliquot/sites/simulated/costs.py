@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,13 @@ class UnitCosts(Protocol):
 
     def seconds(self, start: int, stop: int) -> float:
         """The sum over some units."""
+
+
+class UnitBytes(Protocol):
+    """How many bytes units hold, besides what every step does."""
+
+    def held(self, start: int, stop: int) -> int:
+        """The sum over some units, which a step of them holds at once."""
 
 
 class EqualCosts:
@@ -52,5 +60,16 @@ class GivenCosts:
         return len(self._sums) - 1
 
     def seconds(self, start: int, stop: int) -> float:
+        """The sum over some units."""
+        return self._sums[stop] - self._sums[start]
+
+
+class GivenBytes:
+    """Each unit holds its own number of bytes."""
+
+    def __init__(self, held: Sequence[int]) -> None:
+        self._sums = [0, *accumulate(held)]
+
+    def held(self, start: int, stop: int) -> int:
         """The sum over some units."""
         return self._sums[stop] - self._sums[start]

@@ -1,39 +1,49 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 
-from aliquot.coordinator import Advise, Assign, Event, Trim, WorkerJoined, WorkerLost
+import msgspec
+
+from aliquot.coordinator import Advise, Allow, Assign, Event, Suspend, Trim, WorkerJoined, WorkerLost
 from aliquot.errors import SiteError
 from aliquot.sites.simulated.worker import SimulatedWorker, WorkerInSimulation, Workload
 from aliquot.sites.site import WorkerCommand
+
+# A worker that died of its work, or was suspended, is followed by another one so much later.
+_REPLACEMENT_SECONDS = 0.01
 
 
 class Simulated:
     """Workers in virtual time: a day on a cluster in milliseconds, with the coordinator and the sizing of a real run.
 
-    ``workers`` may come and go; a command or an event takes the latency of its worker each way.
+    ``workers`` may come and go; a command or an event takes the latency of its worker each way. One whose process died
+    of a unit is followed by another of its kind; so is one that was suspended, unless ``keeps_suspended``.
     """
 
-    def __init__(self, workload: Workload, workers: Sequence[SimulatedWorker]) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        workers: Sequence[SimulatedWorker],
+        *,
+        total_bytes: int | None = None,
+        keeps_suspended: bool = False,
+    ) -> None:
         if not workers:
             raise SiteError("a simulation needs at least one worker")
         self.workload = workload
+        self.total_bytes = total_bytes
         self._now_seconds = 0.0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._entries = 0
         self._events: list[Event] = []
         self._workers: dict[int, WorkerInSimulation] = {}
         self._expected_workers = sum(worker.arrives_seconds <= 0 for worker in workers)
-        flaked: set[int] = set()
-        for number, spec in enumerate(workers):
-            worker = WorkerInSimulation(number, spec, workload, flaked)
-            self._workers[number] = worker
-            self._at(spec.arrives_seconds, lambda worker=worker: self._tell(worker, WorkerJoined(worker.number)))  # type: ignore[misc]
-            if spec.leaves_seconds is not None:
-                self._at(spec.leaves_seconds, lambda worker=worker: self._lose(worker, is_suspect=False))  # type: ignore[misc]
-            if spec.dies_seconds is not None:
-                self._at(spec.dies_seconds, lambda worker=worker: self._lose(worker, is_suspect=True))  # type: ignore[misc]
+        self._keeps_suspended = keeps_suspended
+        self._flaked: set[int] = set()
+        for spec in workers:
+            self._add(spec, spec.arrives_seconds)
 
     @property
     def expected_workers(self) -> int:
@@ -83,6 +93,12 @@ class Simulated:
                 self._tell(worker, answer)
             case Advise():
                 worker.advise(command)
+            case Allow():
+                worker.allow(command)
+            case Suspend():
+                if not self._keeps_suspended:
+                    self._lose(worker, is_suspect=False)
+                    self._replace(worker)
 
     def _plan(self, worker: WorkerInSimulation, at_seconds: float) -> None:
         version = worker.version
@@ -94,7 +110,27 @@ class Simulated:
         event, due = worker.finish_run(self._now_seconds)
         if due is not None:
             self._plan(worker, due)
-        self._tell(worker, event)
+        if isinstance(event, WorkerLost):
+            worker.is_gone = True
+            self._replace(worker)
+        if event is not None:
+            self._tell(worker, event)
+
+    def _add(self, spec: SimulatedWorker, arrives_seconds: float) -> None:
+        worker = WorkerInSimulation(len(self._workers), spec, self.workload, self._flaked)
+        self._workers[worker.number] = worker
+        self._at(arrives_seconds, lambda: self._tell(worker, WorkerJoined(worker.number)))
+        if spec.leaves_seconds is not None:
+            self._at(spec.leaves_seconds, lambda: self._lose(worker, is_suspect=False))
+        if spec.dies_seconds is not None:
+            self._at(spec.dies_seconds, lambda: self._lose(worker, is_suspect=True))
+
+    def _replace(self, worker: WorkerInSimulation) -> None:
+        """Another of its kind comes; that goes when this one would have gone, or stays where that was to be sooner."""
+        spec, arrives_seconds = worker.spec, self._now_seconds + _REPLACEMENT_SECONDS
+        if min(spec.leaves_seconds or math.inf, spec.dies_seconds or math.inf) <= arrives_seconds:
+            spec = msgspec.structs.replace(spec, leaves_seconds=None, dies_seconds=None)
+        self._add(spec, arrives_seconds)
 
     def _lose(self, worker: WorkerInSimulation, *, is_suspect: bool) -> None:
         if worker.is_gone:

@@ -1,0 +1,81 @@
+"""The memory of a site as one budget: who may hold how much, so that all together never hold more.
+
+total  |---- worker 0 ----|---- worker 1 ----|---- worker 2 ----|        equal shares
+       |---- worker 0 ----|-------- worker 1, a heavy unit -----|        worker 2 waits until it is done
+       |-- w 0 --|------------ worker 1, a heavier one ---------|        light steps make do with less
+
+A share is what each gets while no unit needs more.
+"""
+
+from __future__ import annotations
+
+from aliquot.coordinator.worker import Worker
+from aliquot.sizing import LinearModel
+
+# Others may need a little more than those that were seen.
+_HEADROOM = 1.25
+# Where nothing is known of what a step holds, a part of a share that is worth starting with.
+_LEAST_PART = 0.5
+
+
+class Budget:
+    """What the workers of a site may hold; with ``total_bytes`` of None, whatever they want."""
+
+    def __init__(self, total_bytes: int | None, workers: int) -> None:
+        self.total_bytes = total_bytes
+        self._share_bytes = 0 if total_bytes is None else total_bytes // max(1, workers)
+        self._heaviest_bytes = 0  # that a unit was seen to need which did not fit into a share
+        self._short: dict[int, Worker] = {}  # those that had to make do with less than a share
+        self.free_bytes = total_bytes or 0  # that nobody may hold at the moment
+
+    def allowance(self, needed_bytes: int, kept_bytes: int, memory: LinearModel) -> int | None:
+        """What somebody may hold who begins now, where ``kept_bytes`` are wanted by another; None if too little."""
+        if needed_bytes:
+            return needed_bytes if needed_bytes <= self.free_bytes else None
+        spare = min(self._share_bytes, self.free_bytes - kept_bytes)
+        if spare == self._share_bytes:
+            return spare
+        least = memory.predict_upper(1) * _HEADROOM if memory.observations else self._share_bytes * _LEAST_PART
+        return spare if spare >= least else None
+
+    def reserve(self, worker: Worker, allowed_bytes: int) -> None:
+        """A worker begins, and may hold so much until `release`."""
+        worker.allowed_bytes = allowed_bytes
+        self.free_bytes -= allowed_bytes
+        if allowed_bytes < self._share_bytes:
+            self._short[worker.id] = worker
+
+    def release(self, worker: Worker) -> None:
+        """It owns nothing any more."""
+        self.free_bytes += worker.allowed_bytes or 0
+        worker.allowed_bytes = None
+        self._short.pop(worker.id, None)
+
+    def is_heavy(self, worker: Worker) -> bool:
+        """Whether it may hold more than its share."""
+        return worker.allowed_bytes is not None and worker.allowed_bytes > self._share_bytes
+
+    def raise_allowances(self) -> list[Worker]:
+        """Give what is free to those that had to make do with less; those that have more now."""
+        raised = []
+        for worker in list(self._short.values()):
+            assert worker.allowed_bytes is not None
+            more = min(self._share_bytes - worker.allowed_bytes, self.free_bytes)
+            if more > 0:
+                self.free_bytes -= more
+                worker.allowed_bytes += more
+                raised.append(worker)
+                if worker.allowed_bytes == self._share_bytes:
+                    del self._short[worker.id]
+        return raised
+
+    def next_rung(self, allowed_bytes: int | None) -> int | None:
+        """What a unit is given next that did not fit; None if it had all that there is."""
+        if allowed_bytes is None or self.total_bytes is None or allowed_bytes >= self.total_bytes:
+            return None
+        known = int(self._heaviest_bytes * _HEADROOM)
+        return known if allowed_bytes < known < self.total_bytes else self.total_bytes
+
+    def note_peak(self, peak_bytes: float) -> None:
+        """A unit has been done that did not fit into a share."""
+        self._heaviest_bytes = max(self._heaviest_bytes, int(peak_bytes))

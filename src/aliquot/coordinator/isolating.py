@@ -1,0 +1,44 @@
+"""What becomes of units that failed: tried once more, elsewhere; then in halves, until the guilty ones are alone.
+
+        [ 0 ........ 15 ]  fails
+        [ 0 ........ 15 ]  fails again, elsewhere
+[ 0 .... 7 ]    [ 8 ... 15 ]
+   done            fails
+            [ 8 .. 11 ]  [ 12 .. 15 ]
+               fails          done
+          ...  [ 10 ]  is given up; all others are done
+
+One bad unit among n costs about 2 log2(n) steps more than none.
+"""
+
+from __future__ import annotations
+
+from aliquot.coordinator.waiting import Waiting
+
+# A step that fails so often as it is has failed for good: it is cut in two, and a single unit given up.
+_MOST_ATTEMPTS = 2
+
+
+def after_failure(failed: Waiting, *, attempts_before: int, is_whole: bool) -> list[Waiting]:
+    """What is to be tried next; nothing if it is to be given up.
+
+    ``failed`` has the units, the worker to avoid and the error. They were a part of what had failed before, or all of
+    it (``is_whole``): what failed as a part of more is first tried by itself, unless halves are being tried already.
+    """
+    attempts = attempts_before + 1
+    is_decisive = is_whole or attempts_before >= _MOST_ATTEMPTS
+    if attempts < _MOST_ATTEMPTS or not is_decisive:
+        return [failed._replace(attempts=attempts)]
+    return _halves(failed._replace(attempts=attempts, avoid=None))
+
+
+def after_exhaustion(failed: Waiting) -> list[Waiting]:
+    """In halves, as often as it takes; nothing for a single unit."""
+    return _halves(failed)
+
+
+def _halves(failed: Waiting) -> list[Waiting]:
+    if failed.stop - failed.start <= 1:
+        return []
+    middle = (failed.start + failed.stop) // 2
+    return [failed._replace(stop=middle), failed._replace(start=middle)]

@@ -1,0 +1,108 @@
+"""How many units fit into so many bytes: ``peak(n) = base + the sum over n units``, learned from steps as they finish.
+
+The base belongs to the program and stays; what a unit adds belongs to the data, and changes along them. So the base is
+taken from the first few sizes, and the rest is followed closely: a mean that forgets within a few steps, and how far
+units scatter about it. A step of n units is then within
+
+    base + n * mean + z * scatter * sqrt(n)          nearly always,
+
+since units that are heavier by chance meet others that are lighter.
+"""
+
+from __future__ import annotations
+
+from aliquot.sizing.linear_model import LinearModel
+
+# A mean over the last four steps or so.
+_FADE = 0.75
+# One step of a thousand is larger, if units scatter like a bell.
+_SIGMAS = 3.0
+# Farther from the mean than four times the scatter, after three steps or so, units have changed.
+_CHANGED = 16.0
+_KNOWN_WEIGHT = 2.0
+# So many different sizes tell what the base is.
+_SIZES_FOR_BASE = 3
+# After a step that did not fit, the next has this part of its units: where units scatter, it was bad luck; where they
+# do not, they have changed, and nobody knows by how much.
+_SHRINK_BY_CHANCE, _SHRINK_BY_CHANGE = 0.5, 1 / 16
+# Scatter counts where it is this part of what a step holds.
+_SCATTERS = 0.1
+# And no step has more than so many times the units of the last one.
+_GROWTH = 2.0
+# What a step is seen to hold is a little less than what it will be refused at.
+_PART = 0.94
+
+
+class MemoryModel:
+    """What steps hold."""
+
+    __slots__ = ("_base", "_has_exhausted", "_last_units", "_line", "_scatter", "_unit_bytes", "_weight")
+
+    def __init__(self) -> None:
+        self._line = LinearModel()  # while the base is not certain
+        self._base: float | None = None
+        self._unit_bytes = 0.0
+        self._scatter = 0.0  # the variance of a single unit
+        self._weight = 0.0  # of what both are means of
+        self._last_units = 0.0
+        self._has_exhausted = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was observed."""
+        return not self._last_units
+
+    @property
+    def base_bytes(self) -> float:
+        """What a step holds before its first unit."""
+        return self._line.overhead if self._base is None else self._base
+
+    def observe(self, units: float, peak_bytes: float) -> None:
+        """A step of so many units has held so much at its peak."""
+        if units <= 0:
+            return
+        if self._base is None:
+            self._line.observe(units, peak_bytes)
+            if self._line.size_classes >= _SIZES_FOR_BASE:
+                self._base = self._line.overhead
+        elif peak_bytes < self._base:
+            self._base = float(peak_bytes)
+        seen = max(0.0, peak_bytes - self.base_bytes) / units
+        surprise = seen - self._unit_bytes
+        if self._weight >= _KNOWN_WEIGHT and units * surprise * surprise > _CHANGED * self._scatter:
+            self._weight = 0.0  # other units than before: what they weigh, not how they scatter, is new
+        self._weight = self._weight * _FADE + 1
+        rate = 1 / self._weight
+        self._unit_bytes += rate * surprise
+        if self._weight > 1:
+            self._scatter += rate * (units * surprise * surprise * (1 - rate) - self._scatter)
+        self._last_units = units
+
+    def exhausted(self, units: float, allowed_bytes: float) -> None:
+        """A step of so many units held all that it was allowed, and would have held more."""
+        scatter_bytes = _SIGMAS * (units * self._scatter) ** 0.5
+        is_chance = self._weight >= _KNOWN_WEIGHT and scatter_bytes > _SCATTERS * allowed_bytes
+        fewer = max(1.0, units * (_SHRINK_BY_CHANCE if is_chance else _SHRINK_BY_CHANGE))
+        self._unit_bytes = max(self._unit_bytes, (allowed_bytes * _PART - self.base_bytes) / fewer)
+        self._last_units = fewer / _GROWTH
+        self._has_exhausted = True
+        self._weight = 0.0
+
+    def units_within(self, allowed_bytes: float) -> float:
+        """How many units fit, nearly always; at least one, as it cannot be less."""
+        if self.is_empty:
+            return float("inf")
+        room = allowed_bytes * _PART - self.base_bytes
+        if room <= 0:
+            return 1.0
+        # n * mean + z * sqrt(n * scatter) = room, for the square root of n.
+        spread = _SIGMAS * self._scatter**0.5
+        if self._unit_bytes > 0:
+            root = ((spread * spread + 4 * self._unit_bytes * room) ** 0.5 - spread) / (2 * self._unit_bytes)
+            fitting: float = root * root
+        else:
+            fitting = (room / spread) ** 2 if spread > 0 else float("inf")
+        # While the first sizes are tried, others see to it that they do not grow too fast.
+        is_careful = self._base is not None or self._has_exhausted
+        most = self._last_units * _GROWTH if is_careful else float("inf")
+        return max(1.0, min(fitting, most))
