@@ -7,8 +7,15 @@ import pytest
 
 from aliquot.coordinator import (
     AppendAsTheyCome,
+    Command,
     Coordinator,
     Event,
+    FailJoin,
+    Finish,
+    Join,
+    Joined,
+    Joining,
+    MergeAsTree,
     Progressed,
     StepExhausted,
     StepFailed,
@@ -21,7 +28,7 @@ from aliquot.coordinator.transitions import STATES, TRANSITIONS, State, Transiti
 from aliquot.coordinator.worker import Worker
 from aliquot.slices import Slice
 
-DECISIONS = {"assigned", "promised", "released", "asked"}
+DECISIONS = {"assigned", "promised", "released", "asked", "given results"}
 # Worker 0 is asked for the tail of its 20 units, of which it has done 4; it is promised to worker 1.
 ASKED: tuple[Event, ...] = (WorkerJoined(0), Progressed(0, 0, 0, 4, result=0, busy_seconds=4.0), WorkerJoined(1))
 HISTORIES: dict[str, tuple[Event, ...]] = {
@@ -38,6 +45,20 @@ HISTORIES: dict[str, tuple[Event, ...]] = {
     "too large first": (*ASKED, StepExhausted(0, 0, 5, 6, error=0, peak_bytes=0), Trimmed(0, 0, 20)),
     "lost": (WorkerJoined(0), WorkerLost(0)),
     "lost while idle": (WorkerJoined(0), Progressed(0, 0, 0, 20, result=0), WorkerLost(0)),
+}
+# Two results that are large: the worker, whose span ends, is to join them.
+LARGE: tuple[Event, ...] = (
+    WorkerJoined(0),
+    Progressed(0, 0, 0, 10, result=0, result_bytes=10**9),
+    Progressed(0, 0, 10, 20, result=1, result_bytes=10**9),
+)
+HISTORIES_OF_JOINS: dict[str, tuple[Event, ...]] = {
+    "joined": (*LARGE, Joined(0, 1, 0, 10**9)),
+    "cannot be joined": (*LARGE, StepFailed(0, 1, 0, 0, error=0), StepFailed(0, 2, 0, 0, error=1)),
+    "too large to be joined": (*LARGE, StepExhausted(0, 1, 0, 0, error=0, peak_bytes=0), Joined(0, 2, 0, 10**9)),
+    "lost while joining": (*LARGE, WorkerLost(0), WorkerJoined(1), Joined(1, 2, 0, 10**9)),
+    "killed while joining": (*LARGE, WorkerLost(0, is_suspect=True), WorkerJoined(1), WorkerLost(1, is_suspect=True)),
+    "killed for memory": (*LARGE, WorkerLost(0, is_suspect=True, is_exhausted=True), WorkerJoined(1)),
 }
 EVENTS = {event.__name__ for event in typing.get_args(Event)}
 
@@ -69,6 +90,8 @@ def test_every_transition_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Coordinator, "_move", note)
     for history in HISTORIES.values():
         play(history)
+    for history in HISTORIES_OF_JOINS.values():
+        play(history, MergeAsTree())
     assert not missing
 
 
@@ -78,14 +101,50 @@ def test_the_invariants_hold_through_a_history(history: str) -> None:
     play(HISTORIES[history])
 
 
-def play(history: tuple[Event, ...]) -> None:
-    coordinator = Coordinator(AppendAsTheyCome(), units=20)
+@pytest.mark.parametrize("history", HISTORIES_OF_JOINS)
+@pytest.mark.parametrize("total_bytes", [None, 10**9])
+def test_the_invariants_hold_while_results_are_joined(history: str, total_bytes: int | None) -> None:
+    """With memory to be shared, and without."""
+    play(HISTORIES_OF_JOINS[history], MergeAsTree(), total_bytes)
+
+
+def test_results_that_cannot_be_joined_are_told_of() -> None:
+    """After the second time; for memory, when there is no more."""
+    assert [FailJoin(1)] == fails(play(HISTORIES_OF_JOINS["cannot be joined"], MergeAsTree()))
+    assert [FailJoin(0)] == fails(play(HISTORIES_OF_JOINS["too large to be joined"], MergeAsTree()))
+    assert [FailJoin(0)] == fails(play(HISTORIES_OF_JOINS["too large to be joined"], MergeAsTree(), 10**9))
+
+
+def test_results_are_joined_with_more_memory_where_there_is_more() -> None:
+    """Of two workers that may hold half of it each, one joins with all of it."""
+    coordinator = Coordinator(MergeAsTree(), units=20, total_bytes=10**9, expected_workers=2)
+    history = (WorkerJoined(0), WorkerJoined(1), Progressed(0, 0, 0, 10, result=0, result_bytes=10**9))
+    commands = [command for event in history for command in coordinator.handle(event, 4.0)]
+    commands += coordinator.handle(Progressed(1, 1, 10, 20, result=1, result_bytes=10**9), 5.0)
+    commands += coordinator.handle(Trimmed(1, 1, 20), 5.0)
+    first = next(command for command in commands if isinstance(command, Join))
+    assert first.allowed_bytes == 10**9 // 2
+    commands = coordinator.handle(StepExhausted(first.worker, first.span, 0, 0, error=0, peak_bytes=1), 6.0)
+    again = next(command for command in commands if isinstance(command, Join))
+    assert again.allowed_bytes == 10**9
+    assert coordinator.handle(Joined(again.worker, again.span, again.first, 10**9), 7.0) == [Finish(again.first)]
+    assert coordinator.is_over
+
+
+def fails(commands: list[Command]) -> list[Command]:
+    return [command for command in commands if isinstance(command, FailJoin)]
+
+
+def play(history: tuple[Event, ...], joining: Joining | None = None, total_bytes: int | None = None) -> list[Command]:
+    coordinator = Coordinator(joining or AppendAsTheyCome(), units=20, total_bytes=total_bytes)
+    commands: list[Command] = []
     done: list[Slice] = []
     for event in history:
         if isinstance(event, Progressed):
             done.append(Slice(event.start, event.stop))
-        coordinator.handle(event, 4.0)
+        commands += coordinator.handle(event, 4.0)
         check_invariants(coordinator, done)
+    return commands
 
 
 def test_the_table_has_one_row_for_a_state_and_an_event() -> None:

@@ -27,8 +27,11 @@ from aliquot.coordinator import (
     Command,
     Coordinator,
     Event,
+    FailJoin,
     Finish,
     GiveUp,
+    Join,
+    Joined,
     Joining,
     Merge,
     MergeAsTree,
@@ -94,6 +97,11 @@ class Scenario(Struct, frozen=True):
     total_bytes: int | None
     most_failed: float
     keeps_suspended: bool
+
+    @property
+    def may_lose_joins(self) -> bool:
+        """Whether workers die, of whatever."""
+        return any(worker.dies_seconds is not None for worker in self.workers)
 
     @classmethod
     def draw(cls, seed: int) -> Scenario:
@@ -329,12 +337,15 @@ class Play:
         self._failed_steps: list[FailedStep] = []
         self._travels = scenario.seed % _TRAVELLING_SEEDS == 0
         self._end: Finish | None = None
+        self._has_failed_join = False
 
     def run(self) -> Play:
         """To the end, which has to come."""
         while not self.coordinator.is_over:
             for event in self._wait():
                 self._take(event)
+                if self._has_failed_join:
+                    return self
             assert len(self.story) < _MOST_EVENTS, f"no end after {len(self.story)} events"
             assert self.site.now_seconds() < _MOST_SECONDS, f"no end after {self.site.now_seconds()} seconds"
         self._check_end()
@@ -362,6 +373,8 @@ class Play:
         elif isinstance(event, WorkerLost) and event.is_suspect and not event.is_exhausted:
             cause = "unit" if event.reason == "a unit killed it" else "death"
             self._failed_steps.append(FailedStep(event.running_start, event.running_stop, cause))
+        elif isinstance(event, Joined):
+            event = self._join_results(event)
         now_seconds = self.site.now_seconds()
         if self._travels:
             event = from_json(EVENTS, json.loads(json.dumps(to_json(event))))
@@ -386,6 +399,11 @@ class Play:
         self._add_done(done)
         return event._replace(result=result, result_bytes=self._chance.choice((0, 10, 300)))
 
+    def _join_results(self, event: Joined) -> Joined:
+        join = self.coordinator._joins[event.worker]
+        self._results[join.first] += self._results.pop(join.second)
+        return event._replace(result_bytes=self._chance.choice((10, 300)))
+
     def _add_done(self, done: Slice) -> None:
         at = bisect_left(self._done, done)
         if at and self._done[at - 1].stop == done.start:
@@ -397,8 +415,12 @@ class Play:
 
     def _perform(self, command: Command) -> None:
         match command:
-            case Assign() | Trim() | Advise() | Allow() | Suspend():
+            case Assign() | Trim() | Advise() | Allow() | Suspend() | Join():
                 self.site.perform(command)
+            case FailJoin():
+                # By chance, workers have died of old age that were joining the same two results.
+                assert self.scenario.may_lose_joins, f"{command}: nothing is wrong with any result"
+                self._has_failed_join = True
             case Append():
                 joined = self._results.pop(command.result)
                 self._appended += joined
@@ -509,7 +531,8 @@ def _covered(parts: list[Slice]) -> list[Slice]:
 _JOININGS: dict[JoiningOrder, Callable[[Scenario], Joining]] = {
     "in order": lambda scenario: AppendInOrder(scenario.most_waiting_bytes),
     "as they come": lambda _: AppendAsTheyCome(),
-    "as a tree": lambda _: MergeAsTree(),
+    # Results of 300 bytes are for workers to join.
+    "as a tree": lambda _: MergeAsTree(most_small_bytes=100),
 }
 
 

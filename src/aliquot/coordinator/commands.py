@@ -71,8 +71,29 @@ class Append(NamedTuple):
 
 
 @record
+class Join(NamedTuple):
+    """The worker is to join ``second`` into ``first``, which are large, and may hold ``allowed_bytes`` for it.
+
+    It answers with `Joined`, or as for a step that fails or does not fit. ``span`` tells one order from the next.
+    """
+
+    worker: int
+    span: int
+    first: int
+    second: int
+    allowed_bytes: int | None = None
+
+
+@record
+class FailJoin(NamedTuple):
+    """Two results cannot be joined, however often that is tried: there will be no value."""
+
+    error: int | None
+
+
+@record
 class Merge(NamedTuple):
-    """Join ``second`` into ``first``."""
+    """Join ``second`` into ``first``, here and now: they are small."""
 
     first: int
     second: int
@@ -113,8 +134,9 @@ class Finish(NamedTuple):
     result: int | None
 
 
-Command = Assign | Trim | Advise | Allow | Suspend | Append | Skip | Merge | Spill | GiveUp | Finish
+Command = Assign | Trim | Advise | Allow | Suspend | Join | Append | Skip | Merge | Spill | GiveUp | FailJoin | Finish
 
 COMMANDS = {
-    kind.__name__: kind for kind in (Assign, Trim, Advise, Allow, Suspend, Append, Skip, Merge, Spill, GiveUp, Finish)
+    kind.__name__: kind
+    for kind in (Assign, Trim, Advise, Allow, Suspend, Join, Append, Skip, Merge, Spill, GiveUp, FailJoin, Finish)
 }

@@ -5,9 +5,10 @@ from collections import deque
 from typing import Any
 
 from aliquot.coordinator.budget import Budget
-from aliquot.coordinator.commands import Advise, Allow, Assign, Command, GiveUp, Suspend, Trim
+from aliquot.coordinator.commands import Advise, Allow, Assign, Command, FailJoin, GiveUp, Join, Suspend, Trim
 from aliquot.coordinator.events import (
     Event,
+    Joined,
     Progressed,
     SourceGrew,
     StepExhausted,
@@ -18,11 +19,11 @@ from aliquot.coordinator.events import (
     WorkerLost,
 )
 from aliquot.coordinator.isolating import after_exhaustion, after_failure
-from aliquot.coordinator.joining import Joining
+from aliquot.coordinator.joining import Joining, LargeJoin, MergeAsTree
 from aliquot.coordinator.outlook import Outlook
 from aliquot.coordinator.transitions import State, next_states
 from aliquot.coordinator.waiting import Waiting, WaitingUnits
-from aliquot.coordinator.worker import OWNING, Worker
+from aliquot.coordinator.worker import HOLDING, OWNING, Worker
 from aliquot.sizing import LinearModel
 
 # A worker is suspended when others have finished so many steps that had failed there.
@@ -74,6 +75,7 @@ class Coordinator:
         memory: LinearModel | None = None,
     ) -> None:
         self._joining = joining
+        self._tree = joining if isinstance(joining, MergeAsTree) else None
         self._expected_workers = max(1, expected_workers)
         self._first_units = first_units
         self._front_first = front_first
@@ -91,7 +93,8 @@ class Coordinator:
         self._next_span = 0
         self._joined_workers = 0
         self._trims = 0  # under way
-        self._owners = 0  # workers that own something
+        self._owners = 0  # workers that own something, or join
+        self._joins: dict[int, LargeJoin] = {}  # by the worker that does it
         self._is_finished = False
         self.is_stopping = False  # too many units have failed
         self.units = 0
@@ -123,7 +126,8 @@ class Coordinator:
         """Whether every unit is done or was given up, or nothing more is begun and all that was has ended."""
         if self.is_stopping:
             return not self._owners and not self._waiting.suspects and not self._is_front_waiting()
-        return self.is_complete and self.done_units + self.failed_units == self.units
+        are_done = self.is_complete and self.done_units + self.failed_units == self.units
+        return are_done and not (self._tree is not None and self._tree.is_joining)
 
     @property
     def failures(self) -> list[GiveUp]:
@@ -147,6 +151,7 @@ class Coordinator:
         if self.is_stopping and not was_stopping:
             self._stop_early(commands)
         self._feed(now_seconds, commands)
+        self._free_a_worker_for_joins(commands)
         needed_bytes = self._needed_bytes()
         if needed_bytes:
             self._make_room(needed_bytes, commands)
@@ -155,9 +160,11 @@ class Coordinator:
                 assert worker.allowed_bytes is not None
                 commands.append(Allow(worker.id, worker.span, worker.allowed_bytes))
         if self.is_over and not self._is_finished:
-            self._is_finished = True
             if not self.is_stopping:
                 commands += self._joining.finish()
+                # The last results may be for workers to join.
+                self._feed(now_seconds, commands)
+            self._is_finished = self.is_over
         return commands
 
     def _take(self, event: Event, now_seconds: float, commands: list[Command]) -> None:
@@ -174,6 +181,8 @@ class Coordinator:
                 self._step_failed(event, commands)
             case StepExhausted():
                 self._step_exhausted(event, commands)
+            case Joined():
+                self._results_joined(event, commands)
             case SourceGrew():
                 self._grow(event.units, event.is_complete)
             case Ticked():
@@ -250,6 +259,10 @@ class Coordinator:
 
     def _step_failed(self, event: StepFailed, commands: list[Command]) -> None:
         worker = self._owner(event.worker, event.span, event)
+        if worker.state == "joining":
+            self._join_failed(worker, event.error, commands)
+            self._end_span(worker, "StepFailed")
+            return
         if not worker.done_to <= event.start < event.stop <= worker.stop:
             raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
         self._put_back(worker, Waiting(event.start, event.stop, avoid=worker.id, error=event.error), commands)
@@ -257,6 +270,10 @@ class Coordinator:
 
     def _step_exhausted(self, event: StepExhausted, commands: list[Command]) -> None:
         worker = self._owner(event.worker, event.span, event)
+        if worker.state == "joining":
+            self._join_exhausted(worker, event.error, commands)
+            self._end_span(worker, "StepExhausted")
+            return
         if not worker.done_to <= event.start < event.stop <= worker.stop:
             raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
         exhausted = Waiting(event.start, event.stop, worker.attempts, error=event.error)
@@ -277,28 +294,30 @@ class Coordinator:
         if worker.state == "idle":
             self._idle.remove(worker.id)
         if worker.state in OWNING:
-            if event.is_suspect and event.running_start < event.running_stop:
-                if not worker.done_to <= event.running_start < event.running_stop <= worker.stop:
-                    raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
-                suspect = Waiting(event.running_start, event.running_stop, avoid=worker.id, error=event.error)
-                if event.is_exhausted:
-                    suspect = suspect._replace(attempts=worker.attempts, avoid=None)
-                    self._put_back_exhausted(worker, suspect, event.peak_bytes, commands)
-                else:
-                    self._put_back(worker, suspect, commands)
-            else:
-                self._waiting.add(
-                    Waiting(
-                        worker.done_to, worker.stop, worker.attempts, None, worker.error, self._heavy_bytes_of(worker)
-                    )
-                )
-        if worker.state in ("trimming", "finished"):
+            self._put_span_back(worker, event, commands)
+        if worker.state == "joining":
+            self._lose_join(worker, event, commands)
+        elif worker.state in ("trimming", "finished"):
             self._trims -= 1
             self._release_partner(worker)
         elif worker.state == "promised" and worker.partner is not None:
             self._workers[worker.partner].partner = None
         worker.model = None  # others may still refer to this one
         self._move(worker, "WorkerLost", "gone")
+
+    def _put_span_back(self, worker: Worker, event: WorkerLost, commands: list[Command]) -> None:
+        if not event.is_suspect or event.running_start >= event.running_stop:
+            needed_bytes = self._heavy_bytes_of(worker)
+            self._waiting.add(Waiting(worker.done_to, worker.stop, worker.attempts, None, worker.error, needed_bytes))
+            return
+        if not worker.done_to <= event.running_start < event.running_stop <= worker.stop:
+            raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
+        suspect = Waiting(event.running_start, event.running_stop, avoid=worker.id, error=event.error)
+        if event.is_exhausted:
+            suspect = suspect._replace(attempts=worker.attempts, avoid=None)
+            self._put_back_exhausted(worker, suspect, event.peak_bytes, commands)
+        else:
+            self._put_back(worker, suspect, commands)
 
     def _put_back(self, worker: Worker, failed: Waiting, commands: list[Command]) -> None:
         """All of a span that was not sent up waits again; the step that failed, apart."""
@@ -398,12 +417,14 @@ class Coordinator:
 
     def _needed_bytes(self) -> int:
         """What the first of the heavy pieces needs that are to be begun; 0 if there is none."""
+        if self._tree is not None and not self.is_stopping and self._tree.needed_bytes:
+            return self._tree.needed_bytes
         return next((waiting.needed_bytes for waiting in self._waiting.heavy if self._may_begin(waiting)), 0)
 
     def _make_room(self, needed_bytes: int, commands: list[Command]) -> None:
         """Have others stop after their steps, for a piece that needs more memory than is free."""
         missing = needed_bytes - self._budget.free_bytes
-        owners = [worker for worker in self._workers.values() if worker.state in OWNING]
+        owners = [worker for worker in self._workers.values() if worker.state in HOLDING]
         missing -= sum(worker.allowed_bytes or 0 for worker in owners if worker.is_drained)
         for worker in owners:
             if missing <= 0:
@@ -435,6 +456,75 @@ class Coordinator:
         self.units = units
         self.is_complete = is_complete
 
+    # Joining results
+
+    def _give_join(self, worker: Worker, commands: list[Command]) -> bool:
+        """Have a worker join two results, if some wait and there is memory for it."""
+        has_others = self._has_others(worker)
+        if self._tree is None or self.is_stopping or (worker.is_suspended and has_others):
+            return False
+        join = self._tree.take_join(worker.id, is_only_worker=not has_others)
+        if join is None:
+            return False
+        allowed_bytes = self._allowance(Waiting(0, 1, needed_bytes=join.needed_bytes))
+        if allowed_bytes is None and self._budget.total_bytes is not None:
+            self._tree.put_back(join)
+            return False
+        self._idle.popleft()
+        self._move(worker, "given results", "joining")
+        worker.span = self._next_span
+        self._next_span += 1
+        if allowed_bytes is not None:
+            self._budget.reserve(worker, allowed_bytes)
+        self._joins[worker.id] = join
+        commands.append(Join(worker.id, worker.span, join.first, join.second, allowed_bytes))
+        return True
+
+    def _results_joined(self, event: Joined, commands: list[Command]) -> None:
+        worker = self._owner(event.worker, event.span, event)
+        assert self._tree is not None
+        commands += self._tree.joined(self._joins.pop(worker.id), event.result_bytes)
+        self._end_span(worker, "Joined")
+
+    def _join_failed(self, worker: Worker, error: int | None, commands: list[Command]) -> None:
+        join = self._joins[worker.id]
+        if join.attempts:
+            commands.append(FailJoin(error))
+        self._put_join_back(worker, join._replace(attempts=join.attempts + 1, avoid=worker.id))
+
+    def _join_exhausted(self, worker: Worker, error: int | None, commands: list[Command]) -> None:
+        """It cannot be divided: it is tried with more of the site's memory, as long as there is more."""
+        self.exhausted_steps += 1
+        rung = self._budget.next_rung(worker.allowed_bytes)
+        if rung is None:
+            commands.append(FailJoin(error))
+        self._put_join_back(worker, self._joins[worker.id]._replace(needed_bytes=rung or 0))
+
+    def _lose_join(self, worker: Worker, event: WorkerLost, commands: list[Command]) -> None:
+        if event.is_exhausted:
+            self._join_exhausted(worker, event.error, commands)
+        elif event.is_suspect:
+            self._join_failed(worker, event.error, commands)
+        else:
+            self._put_join_back(worker, self._joins[worker.id])
+
+    def _put_join_back(self, worker: Worker, join: LargeJoin) -> None:
+        assert self._tree is not None
+        del self._joins[worker.id]
+        self._tree.put_back(join)
+
+    def _free_a_worker_for_joins(self, commands: list[Command]) -> None:
+        """Results must not pile up while all workers have long spans: one of them stops after its step, and joins."""
+        if self._tree is None or self._tree.large_joins <= len(self._joins) + self._count_drained():
+            return
+        for worker in self._workers.values():
+            if worker.state == "running" and not worker.is_drained:
+                self._drain(worker, commands)
+                return
+
+    def _count_drained(self) -> int:
+        return sum(worker.is_drained for worker in self._workers.values() if worker.state in OWNING)
+
     # Handing out
 
     def _feed(self, now_seconds: float, commands: list[Command]) -> None:
@@ -442,6 +532,8 @@ class Coordinator:
         passed_over = 0
         while len(self._idle) > passed_over:
             worker = self._workers[self._idle[0]]
+            if self._give_join(worker, commands):
+                continue
             taken = self._take_waiting(worker) if self._waiting else None
             if taken is not None:
                 self._idle.popleft()
@@ -585,10 +677,10 @@ class Coordinator:
         if state not in next_states(worker.state, event):
             raise ImpossibleEventError(f"{event} does not lead to {state}: {worker.tell_story()}")
         worker.story.append(f"{event} -> {state}")
-        was_owning, worker.state = worker.state in OWNING, state
-        is_owning = state in OWNING
-        self._owners += is_owning - was_owning
-        if was_owning and not is_owning:
+        was_holding, worker.state = worker.state in HOLDING, state
+        is_holding = state in HOLDING
+        self._owners += is_holding - was_holding
+        if was_holding and not is_holding:
             self._budget.release(worker)
 
     def _set_idle(self, worker: Worker) -> None:

@@ -94,6 +94,17 @@ class StepExhausted(NamedTuple):
 
 
 @record
+class Joined(NamedTuple):
+    """The answer to `Join`: two results have become one, ``result``."""
+
+    worker: int
+    span: int
+    result: int
+    result_bytes: int = 0
+    peak_bytes: int = 0
+
+
+@record
 class SourceGrew(NamedTuple):
     """More units of the source are known; ``is_complete`` with the last of them."""
 
@@ -106,9 +117,9 @@ class Ticked(NamedTuple):
     """Some time has passed: see `Coordinator.wake_seconds`."""
 
 
-Event = WorkerJoined | WorkerLost | Progressed | Trimmed | StepFailed | StepExhausted | SourceGrew | Ticked
+Event = WorkerJoined | WorkerLost | Progressed | Trimmed | StepFailed | StepExhausted | Joined | SourceGrew | Ticked
 
 EVENTS = {
     kind.__name__: kind
-    for kind in (WorkerJoined, WorkerLost, Progressed, Trimmed, StepFailed, StepExhausted, SourceGrew, Ticked)
+    for kind in (WorkerJoined, WorkerLost, Progressed, Trimmed, StepFailed, StepExhausted, Joined, SourceGrew, Ticked)
 }

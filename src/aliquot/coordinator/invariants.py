@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aliquot.coordinator.coordinator import Coordinator
-from aliquot.coordinator.worker import OWNING
+from aliquot.coordinator.worker import HOLDING, OWNING
 from aliquot.slices import Slice, find_cover_fault
 
 
@@ -36,6 +36,8 @@ def check_invariants(coordinator: Coordinator, done: list[Slice]) -> None:
         # Units that failed at a worker wait for another, heavy ones for memory; all else is handed out at once.
         could_have = [units for units in coordinator._waiting.slices() if coordinator._may_have(workers[number], units)]
         assert not could_have, f"worker {number} is idle while {could_have} wait"
+    joining = sorted(number for number, worker in workers.items() if worker.state == "joining")
+    assert joining == sorted(coordinator._joins), joining
     _check_budget(coordinator)
 
 
@@ -44,10 +46,10 @@ def _check_budget(coordinator: Coordinator) -> None:
     budget = coordinator._budget
     if budget.total_bytes is None:
         return
-    owners = [worker for worker in coordinator._workers.values() if worker.state in OWNING]
+    owners = [worker for worker in coordinator._workers.values() if worker.state in HOLDING]
     allowed = [worker.allowed_bytes for worker in owners]
     assert None not in allowed, "a worker owns a span without an allowance"
     assert budget.free_bytes == budget.total_bytes - sum(filter(None, allowed))
     assert budget.free_bytes >= 0
-    idle = (worker for worker in coordinator._workers.values() if worker.state not in OWNING)
+    idle = (worker for worker in coordinator._workers.values() if worker.state not in HOLDING)
     assert all(worker.allowed_bytes is None for worker in idle)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from typing import Protocol
+from collections import deque
+from typing import NamedTuple, Protocol
 
 from aliquot.coordinator.commands import Append, Command, Finish, Merge, Skip, Spill
 
@@ -23,6 +24,8 @@ class Joining(Protocol):
 
 # Stands for the result of units that were given up.
 _NO_RESULT = -1
+# To send a result to a worker and back takes longer than to join such a small one.
+_MOST_SMALL_BYTES = 1 << 20
 
 
 class AppendInOrder:
@@ -97,38 +100,94 @@ class AppendAsTheyCome:
         return [Finish(None)]
 
 
+class LargeJoin(NamedTuple):
+    """Two results that are to become one in a worker. ``attempts`` have failed, the last one at ``avoid``."""
+
+    first: int
+    second: int
+    height: int
+    attempts: int = 0
+    avoid: int | None = None
+    needed_bytes: int = 0
+
+
 class MergeAsTree:
     """Two of a height become one of the next: each result is merged a few times only, and few are kept.
 
-    A binary counter: after n results there is one tree for each 1 in n written in binary.
+    A binary counter: after n results there is one tree for each 1 in n written in binary. Results that have more than
+    ``most_small_bytes`` are joined by workers, in parallel and measured; the others where they are.
     """
 
-    def __init__(self) -> None:
-        self._trees: dict[int, int] = {}  # height -> result
+    def __init__(self, most_small_bytes: int = _MOST_SMALL_BYTES) -> None:
+        self._most_small_bytes = most_small_bytes
+        self._trees: dict[int, tuple[int, int]] = {}  # height -> result, bytes
+        self._under_way = 0
+        self._waiting: deque[LargeJoin] = deque()
+
+    @property
+    def large_joins(self) -> int:
+        """How many wait for a worker."""
+        return len(self._waiting)
+
+    @property
+    def needed_bytes(self) -> int:
+        """What the first one needs that did not fit into a share; 0 if there is none."""
+        return next((join.needed_bytes for join in self._waiting if join.needed_bytes), 0)
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether results are still to be joined by workers."""
+        return bool(self._waiting or self._under_way)
 
     def add(self, start: int, stop: int, result: int, result_bytes: int) -> list[Command]:
         """Merge it with its equals."""
-        commands: list[Command] = []
-        height = 0
-        while (other := self._trees.pop(height, None)) is not None:
-            commands.append(Merge(other, result))
-            result = other
-            height += 1
-        self._trees[height] = result
-        return commands
+        return self._insert(0, result, result_bytes)
 
     def skip(self, start: int, stop: int) -> list[Command]:
         """Nothing is merged for them."""
         return []
 
+    def take_join(self, worker: int, *, is_only_worker: bool) -> LargeJoin | None:
+        """The first that this worker may do; it is under way until `joined` or `put_back`."""
+        for join in self._waiting:
+            if join.avoid != worker or is_only_worker:
+                self._waiting.remove(join)
+                self._under_way += 1
+                return join
+        return None
+
+    def put_back(self, join: LargeJoin) -> None:
+        """It was not done."""
+        self._under_way -= 1
+        self._waiting.appendleft(join)
+
+    def joined(self, join: LargeJoin, result_bytes: int) -> list[Command]:
+        """It was done: the first result has both."""
+        self._under_way -= 1
+        return self._insert(join.height + 1, join.first, result_bytes)
+
     def finish(self) -> list[Command]:
-        """Merge the small trees into the large ones."""
-        results = [self._trees[height] for height in sorted(self._trees)]
-        if not results:
-            return [Finish(None)]
+        """Merge the small trees into the large ones; without an end where workers have to."""
         commands: list[Command] = []
-        whole = results[0]
-        for larger in results[1:]:
-            commands.append(Merge(larger, whole))
-            whole = larger
-        return [*commands, Finish(whole)]
+        while not self.is_joining and len(self._trees) > 1:
+            low, high = sorted(self._trees)[:2]
+            smaller, larger = self._trees.pop(low), self._trees.pop(high)
+            commands += self._join(larger, smaller, high)
+        if not self.is_joining:
+            commands.append(Finish(next((result for result, _ in self._trees.values()), None)))
+        return commands
+
+    def _insert(self, height: int, result: int, result_bytes: int) -> list[Command]:
+        other = self._trees.pop(height, None)
+        if other is None:
+            self._trees[height] = (result, result_bytes)
+            return []
+        return self._join(other, (result, result_bytes), height)
+
+    def _join(self, first: tuple[int, int], second: tuple[int, int], height: int) -> list[Command]:
+        # Of a sum or a histogram, both have about as much as what comes of them.
+        result_bytes = max(first[1], second[1])
+        if result_bytes > self._most_small_bytes:
+            self._waiting.append(LargeJoin(first[0], second[0], height))
+            return []
+        return [Merge(first[0], second[0]), *self._insert(height + 1, first[0], result_bytes)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-State = Literal["idle", "promised", "running", "trimming", "finished", "gone"]
+State = Literal["idle", "promised", "running", "trimming", "finished", "joining", "gone"]
 
 STATES: dict[State, str] = {
     "idle": "owns nothing; takes what waits, or the tail of another's span",
@@ -12,6 +12,7 @@ STATES: dict[State, str] = {
     "running": "owns a span",
     "trimming": "owns a span, and was asked to give its tail back",
     "finished": "has finished its span, but not yet answered that it has no tail to give",
+    "joining": "owns nothing; joins two results",
     "gone": "left or died; what it had not sent up waits again",
 }
 
@@ -28,6 +29,7 @@ class Transition(NamedTuple):
 TRANSITIONS: tuple[Transition, ...] = (
     Transition("idle", "assigned", ("running",), "the front of what waits becomes its span"),
     Transition("idle", "promised", ("promised",), "nothing waits: the span with the most time left is trimmed for it"),
+    Transition("idle", "given results", ("joining",), "two large results wait to be joined"),
     Transition("idle", "WorkerLost", ("gone",), "nothing is lost"),
     Transition("promised", "released", ("idle",), "the owner has answered; if there is a tail, it is assigned"),
     Transition("promised", "WorkerLost", ("gone",), "the tail will wait for another"),
@@ -43,6 +45,10 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("trimming", "WorkerLost", ("gone",), "all of its span waits again, the promised worker is idle"),
     Transition("finished", "Trimmed", ("idle",), "there is no tail; the promised worker is idle"),
     Transition("finished", "WorkerLost", ("gone",), "nothing is lost, the promised worker is idle"),
+    Transition("joining", "Joined", ("idle",), "the two are one result, which may be joined again"),
+    Transition("joining", "StepFailed", ("idle",), "tried once more, elsewhere if possible"),
+    Transition("joining", "StepExhausted", ("idle",), "tried again with a larger part of the site's memory"),
+    Transition("joining", "WorkerLost", ("gone",), "another worker joins them"),
 )
 
 _NEXT = {(row.state, row.event): row.next_states for row in TRANSITIONS}

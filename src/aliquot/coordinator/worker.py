@@ -8,6 +8,8 @@ from aliquot.coordinator.speeds import Speed
 from aliquot.coordinator.transitions import State
 
 OWNING = ("running", "trimming")
+# Those that have an allowance of memory.
+HOLDING = (*OWNING, "joining")
 
 
 class Worker:

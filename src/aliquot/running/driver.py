@@ -12,8 +12,11 @@ from aliquot.coordinator import (
     Command,
     Coordinator,
     Event,
+    FailJoin,
     Finish,
     GiveUp,
+    Join,
+    Joined,
     Merge,
     Progressed,
     Skip,
@@ -25,11 +28,13 @@ from aliquot.coordinator import (
     Trim,
     WorkerLost,
 )
-from aliquot.running.outcome import Failure
+from aliquot.errors import JobError
+from aliquot.running.outcome import Failure, RemoteTraceback
 from aliquot.running.results import Results
 from aliquot.running.tally import Tally
 from aliquot.sites.site import Site, StepError
 from aliquot.workers.packing import Packed
+from aliquot.workers.stepping import add_note
 
 # How often a watcher looks, where nothing happens: steps may be long.
 _WATCH_SECONDS = 1.0
@@ -40,6 +45,9 @@ class ResultSite(Site, Protocol):
 
     def take_result(self, result: int) -> Packed:
         """What a worker sent up; once."""
+
+    def join(self, command: Join, first: Packed, second: Packed) -> None:
+        """Have a worker join two results."""
 
     def error(self, error: int) -> StepError | None:
         """What went wrong in a worker, if that was not forgotten."""
@@ -80,14 +88,20 @@ def handle(coordinator: Coordinator, site: ResultSite, results: Results, event: 
     """Pass one event through the coordinator and carry its commands out."""
     if isinstance(event, Progressed):
         results.arrived(event.result, event.start, event.stop, site.take_result(event.result))
+    elif isinstance(event, Joined):
+        results.joined(event.result, site.take_result(event.result))
     commands = coordinator.handle(event, site.now_seconds())
     # Workers first: they may be waiting.
     for command in commands:
         if isinstance(command, Assign | Trim | Advise | Allow | Suspend):
             site.perform(command)
+        elif isinstance(command, Join):
+            site.join(command, *results.lend(command.first, command.second))
     for command in commands:
         if isinstance(command, GiveUp):
             results.failed(_failure(command, site))
+        elif isinstance(command, FailJoin):
+            _raise_join_error(None if command.error is None else site.error(command.error))
         elif isinstance(command, Append | Skip | Merge | Spill | Finish):
             results.perform(command)
     if isinstance(event, Progressed):
@@ -96,6 +110,16 @@ def handle(coordinator: Coordinator, site: ResultSite, results: Results, event: 
     elif isinstance(event, StepFailed | StepExhausted | WorkerLost) and event.error is not None:
         site.forget_error(event.error)
     return commands
+
+
+def _raise_join_error(error: StepError | None) -> None:
+    """There will be no value: raise what the user's join did, with where it happened."""
+    summary = "its worker died" if error is None else error.summary
+    raised: Exception = JobError(f"two results cannot be joined: {summary}")
+    if error is not None and isinstance(error.exception, Exception):
+        raised = error.exception
+        add_note(raised, "aliquot: this is from joining two results")
+    raise raised from (RemoteTraceback(error.traceback) if error is not None and error.traceback else None)
 
 
 def _failure(command: GiveUp, site: ResultSite) -> Failure:

@@ -101,6 +101,7 @@ class Results:
         self._locate = locate  # adds where the units of a failure are
         self._join = join
         self._kept: dict[int, tuple[int, int, Packed | _Spilled | _Loaded]] = {}
+        self._lent: dict[int, int] = {}  # pairs of results that workers join
         self._spill_file: SpillFile | None = None
         self._unpacked_bytes = 0  # of results that wait unpickled, as they were when pickled
         self._failures: dict[int, Failure] = {}  # by their first units
@@ -113,6 +114,27 @@ class Results:
         if packed.descriptor is not None and len(self._kept) >= _MOST_KEPT_FILES:
             packed = packed.in_memory()
         self._kept[result] = (start, stop, packed)
+
+    def lend(self, first: int, second: int) -> tuple[Packed, Packed]:
+        """Copies of two results, which a worker will join; they stay here until it has."""
+        self._lent[first] = second
+        return self._packed(first).copy(), self._packed(second).copy()
+
+    def joined(self, first: int, packed: Packed) -> None:
+        """They have become one."""
+        second = self._lent.pop(first)
+        for result in (first, second):
+            start, stop, kept = self._kept.pop(result)
+            if isinstance(kept, Packed):
+                kept.close()
+        self._kept[first] = (start, stop, packed)
+
+    def _packed(self, result: int) -> Packed:
+        start, stop, kept = self._kept[result]
+        if not isinstance(kept, Packed):
+            kept = pack(self._load(kept))
+            self._kept[result] = (start, stop, kept)
+        return kept
 
     def failed(self, failure: Failure) -> None:
         """Some units were given up; `Skip` follows where it is their turn."""
@@ -151,6 +173,8 @@ class Results:
 
     def unpack_early(self, result: int) -> None:
         """Unpickle a result that has to wait, unless many do: at the end of a run, all would be unpickled at once."""
+        if self._join is not None:
+            return  # it may go to a worker as it is
         start, stop, kept = self._kept.get(result, (0, 0, None))
         if isinstance(kept, Packed) and self._unpacked_bytes + kept.total_bytes <= _MOST_UNPACKED_BYTES:
             loaded = _Loaded(self._load_of(start, stop, kept), kept.total_bytes)

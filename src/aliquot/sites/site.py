@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from aliquot.coordinator import Advise, Allow, Assign, Event, Suspend, Trim
+from aliquot.coordinator import Advise, Allow, Assign, Event, Join, Suspend, Trim
 
-WorkerCommand = Assign | Trim | Advise | Allow | Suspend
+WorkerCommand = Assign | Trim | Advise | Allow | Suspend | Join
 
 
 class StepError(NamedTuple):

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 # Parent to worker.
 WORK, ASSIGN, ITEMS, ADVISE, TAKEN = "work", "assign", "items", "advise", "taken"
+JOIN_FIRST, JOIN = "join first", "join"
 # Worker to parent.
-READY, REPORT, FAILED, EXHAUSTED, NEED = "ready", "report", "failed", "exhausted", "need"
+READY, REPORT, FAILED, EXHAUSTED, NEED, JOINED = "ready", "report", "failed", "exhausted", "need", "joined"
 
 _SIZES = struct.Struct("<II")
 _DESCRIPTOR = struct.Struct("i")

@@ -14,7 +14,15 @@ from aliquot.workers import channel as messages
 from aliquot.workers.cell import REPLACED, Cell
 from aliquot.workers.channel import Channel, Message
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
-from aliquot.workers.stepping import EachStepper, SentItems, StepTimeoutError, UnitError, add_note, bounded_repr
+from aliquot.workers.stepping import (
+    BatchStepper,
+    EachStepper,
+    SentItems,
+    StepTimeoutError,
+    UnitError,
+    add_note,
+    bounded_repr,
+)
 from aliquot.workers.watch import TIMES_UP
 
 TYPE_CHECKING = False
@@ -60,6 +68,7 @@ class Worker:
         self._stepper: Stepper | None = None
         self._sizer: ItemSizer | StepSizer = StepSizer()
         self._put_off: list[Message] = []
+        self._join_first: Packed | None = None
         self.limit = DataLimit()
         self.usage = UsageMeter()
         self.is_in_step = False
@@ -114,8 +123,65 @@ class Worker:
             self._sizer.learn(*message.numbers[1])
         elif message.kind == messages.TAKEN:
             self.untaken_bytes -= message.numbers[0]
+        elif message.kind == messages.JOIN_FIRST:
+            self._join_first = message.value
+        elif message.kind == messages.JOIN:
+            self._join(message)
         elif message.value is not None:
             message.value.close()  # items for a span that is over
+
+    def _join(self, message: Message) -> None:
+        """Make one of two results, which are the only ones here."""
+        (span,) = message.numbers
+        first, second = self._join_first, message.value
+        assert first is not None
+        assert second is not None
+        assert isinstance(self._stepper, BatchStepper)
+        self._meter.reset()
+        began = time.perf_counter()
+        try:
+            if self._cell.allowed_bytes:
+                self.limit.set(self._cell.allowed_bytes)
+            self._cell.begin_step(time.monotonic_ns())
+            self.is_in_step = True
+            packed = pack(self._stepper.join(first.load(), second.load()))
+        except BaseException as error:
+            self.is_in_step = False
+            failure = UnitError(error, 0, 0)
+            trace = format_trace(failure)
+            failure.forget_frames()
+            if isinstance(error, MemoryError):
+                extra = (self._meter.peak_bytes(), time.perf_counter() - began)
+                self.send_failure(span, failure, messages.EXHAUSTED, trace, extra)
+            else:
+                self.send_failure(span, failure, messages.FAILED, trace)
+        else:
+            self.is_in_step = False
+            self._channel.send(messages.JOINED, (span, self._meter.peak_bytes()), packed)
+        finally:
+            self._cell.end_step()
+            self.limit.lift()
+            first.close()
+            second.close()
+
+    def send_failure(
+        self, span: int, failure: UnitError, kind: str, trace: str | None = None, extra: tuple[Any, ...] = ()
+    ) -> None:
+        """Tell of a step that failed, with the exception itself where it can be sent."""
+        self.limit.lift()
+        _flush_output()
+        if trace is None:
+            trace = format_trace(failure)
+        summary = f"{type(failure.error).__name__}: {failure}"
+        packed = pack(None)
+        try:
+            packed = pack(failure.error)
+            packed.load()  # some exceptions can be pickled, but not rebuilt
+        except Exception:
+            packed.close()
+            packed = pack(None)
+        numbers = (span, failure.start, failure.stop, summary, trace, failure.shown, *extra)
+        self._channel.send(kind, numbers, packed)
 
     def _prepare(self, message: Message) -> None:
         target_seconds, target_bytes = message.numbers
@@ -396,7 +462,7 @@ class _SpanRun:
         self._stopped_steps += 1
         self._stopped_seconds += seconds
         peak_bytes = self._meter.peak_bytes() + self._cell.programs_peak
-        trace = _format_trace(failure)
+        trace = format_trace(failure)
         failure.forget_frames()
         units, start = failure.stop - failure.start, failure.start
         self._sizer.exhausted(units)
@@ -411,7 +477,7 @@ class _SpanRun:
             if not self._is_bloated():
                 self._stopped_seconds -= seconds
                 self._stopped_steps -= 1
-                self._send_failure(failure, messages.EXHAUSTED, trace, (peak_bytes, seconds))
+                self._worker.send_failure(self._span, failure, messages.EXHAUSTED, trace, (peak_bytes, seconds))
                 return None
             raise _ReplacedError
         if units == 1:
@@ -456,7 +522,7 @@ class _SpanRun:
             failure.start = self._reported_to
         elif failure.start > self._reported_to and not self._report(failure.start):
             return
-        self._send_failure(failure)
+        self._worker.send_failure(self._span, failure, messages.FAILED)
 
     def _fail_to_pack(self, value: Any, stop: int, error: Exception) -> None:
         """Find the unit whose value cannot be pickled where values are kept apart; send up those before it."""
@@ -473,25 +539,7 @@ class _SpanRun:
             start, stop = start + bad, start + bad + 1
             shown = f"its value is {bounded_repr(value, bad)}"
         add_note(error, "what the function returned cannot be sent from the worker to its parent: it cannot be pickled")
-        self._send_failure(UnitError(error, start, stop, shown))
-
-    def _send_failure(
-        self, failure: UnitError, kind: str = messages.FAILED, trace: str | None = None, extra: tuple[Any, ...] = ()
-    ) -> None:
-        self._limit.lift()
-        _flush_output()
-        if trace is None:
-            trace = _format_trace(failure)
-        summary = f"{type(failure.error).__name__}: {failure}"
-        packed = pack(None)
-        try:
-            packed = pack(failure.error)
-            packed.load()  # some exceptions can be pickled, but not rebuilt
-        except Exception:
-            packed.close()
-            packed = pack(None)
-        numbers = (self._span, failure.start, failure.stop, summary, trace, failure.shown, *extra)
-        self._channel.send(kind, numbers, packed)
+        self._worker.send_failure(self._span, UnitError(error, start, stop, shown), messages.FAILED)
 
     # Items that the parent sends
 
@@ -544,7 +592,8 @@ class _SpanRun:
             self._worker.put_off(message)
 
 
-def _format_trace(failure: UnitError) -> str:
+def format_trace(failure: UnitError) -> str:
+    """As Python would show it."""
     import traceback
 
     return "".join(traceback.format_exception(failure.error))

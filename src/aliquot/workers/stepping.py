@@ -239,7 +239,7 @@ class BatchStepper:
 
     def __init__(self, function: Callable[[Any], Any], items: Items, join: Callable[[Any, Any], Any]) -> None:
         self._function = function
-        self._join = join
+        self.join = join
         self.items = items
         self._value: Any = None
         self._is_empty = True
@@ -253,7 +253,7 @@ class BatchStepper:
             shown = bounded_repr(items, 0) if stop - start == 1 else None
             raise UnitError(error, start, stop, shown) from error
         try:
-            self._value = value if self._is_empty else self._join(self._value, value)
+            self._value = value if self._is_empty else self.join(self._value, value)
         except BaseException as error:
             # It may have changed what was joined before, in part.
             raise UnitError(error, start, stop, spoils_earlier_steps=True) from error

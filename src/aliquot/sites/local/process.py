@@ -37,6 +37,7 @@ class WorkerProcess:
         self.process: int | None = None  # known when it has said that it is ready
         self.has_reported = False
         self.reported_to = 0  # in its present span
+        self.joining = -1  # the result that it joins another one into
         self.is_suspended = False  # killed by us, through no fault of its step
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
         out, their_out = os.pipe()

@@ -12,6 +12,8 @@ from aliquot.coordinator import (
     Allow,
     Assign,
     Event,
+    Join,
+    Joined,
     Progressed,
     StepExhausted,
     StepFailed,
@@ -160,6 +162,18 @@ class Workplace:
             case Suspend():
                 worker.is_suspended = True
                 worker.kill()
+
+    def join(self, command: Join, first: Packed, second: Packed) -> None:
+        """Have a worker join two results."""
+        worker = self._workers.get(command.worker)
+        if worker is None:
+            first.close()
+            second.close()
+            return
+        worker.joining = command.first
+        worker.cell.allow(command.allowed_bytes)
+        self._send(worker, messages.JOIN_FIRST, (), first)
+        self._send(worker, messages.JOIN, (command.span,), second)
 
     def wait(self, until_seconds: float | None) -> list[Event]:
         """Read what workers send and print until there is an event."""
@@ -334,6 +348,11 @@ class Workplace:
         match message.kind:
             case messages.REPORT:
                 self._take_report(worker, message)
+            case messages.JOINED:
+                span, peak_bytes = message.numbers
+                assert message.value is not None
+                self._results[worker.joining] = message.value
+                self._events.append(Joined(worker.number, span, worker.joining, message.value.total_bytes, peak_bytes))
             case messages.NEED:
                 self._send_items(worker, *message.numbers)
             case messages.READY:

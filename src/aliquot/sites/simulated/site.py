@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from aliquot.coordinator import Advise, Allow, Assign, Event, Suspend, Trim, WorkerJoined, WorkerLost
+from aliquot.coordinator import Advise, Allow, Assign, Event, Join, Joined, Suspend, Trim, WorkerJoined, WorkerLost
 from aliquot.errors import SiteError
 from aliquot.sites.simulated.worker import SimulatedWorker, WorkerInSimulation, Workload
 from aliquot.sites.site import WorkerCommand
 
 # A worker that died of its work, or was suspended, is followed by another one so much later.
 _REPLACEMENT_SECONDS = 0.01
+_JOIN_SECONDS = 0.005
 
 
 class Simulated:
@@ -95,10 +96,18 @@ class Simulated:
                 worker.advise(command)
             case Allow():
                 worker.allow(command)
+            case Join():
+                self._join(worker, command)
             case Suspend():
                 if not self._keeps_suspended:
                     self._lose(worker, is_suspect=False)
                     self._replace(worker)
+
+    def _join(self, worker: WorkerInSimulation, command: Join) -> None:
+        """It takes as long as to begin with a span, and a little more."""
+        joined = Joined(worker.number, command.span, command.first)
+        done_seconds = self._now_seconds + self.workload.span_seconds + _JOIN_SECONDS
+        self._at(done_seconds, lambda: self._tell(worker, joined))
 
     def _plan(self, worker: WorkerInSimulation, at_seconds: float) -> None:
         version = worker.version
