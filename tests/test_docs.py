@@ -35,6 +35,8 @@ def sample_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     notes = ("two\nlines", "plain", "plain")
     rows = (f'{number},{number * number},"{notes[number % 3]}"\n' for number in range(2000))
     Path("measurements.csv").write_text("time,value,note\n" + "".join(rows))
+    values = ("not a number" if number == 3 else str(number) for number in range(20))
+    Path("broken.csv").write_text("time,value\n" + "".join(f"{time},{value}\n" for time, value in enumerate(values)))
     Path("analysis.py").write_text(
         "def add_values(rows):\n    return sum(int(row['value']) for row in rows)\n"
         "def parse(line):\n    return len(line)\n"
