@@ -12,6 +12,7 @@ from bench import (
     guesses,
     importing,
     indexing,
+    memory,
     pools,
     random_access,
     rate,
@@ -50,11 +51,12 @@ _WITHOUT_READS: dict[str, _PartWithoutReads] = {
     "copies": copies.run,
     "simulated": simulated.run,
     "survival": survival.run,
+    "memory": memory.run,
 }
 _PARTS = (*_ON_READS, *_WITHOUT_READS)
 _REPEATS = 7
 # Where a turn may take a minute.
-_FEWER_REPEATS = {"survival": 3}
+_FEWER_REPEATS = {"survival": 3, "memory": 3}
 
 
 def main() -> None:
@@ -62,7 +64,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="part", help=f"only these: {', '.join(_PARTS)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
     parser.add_argument(
-        "--repeats", type=int, metavar="N", help=f"how often each contender runs ({_REPEATS}; survival: 3)"
+        "--repeats", type=int, metavar="N", help=f"how often each contender runs ({_REPEATS}; survival and memory: 3)"
     )
     told = parser.parse_args()
     compileall.compile_dir(os.path.dirname(aliquot.__file__), quiet=1)

@@ -22,13 +22,36 @@ def fail(lines):
     if "one" in lines:
         raise ValueError("cannot be read: " + lines[0])
     return lines
+
+def measure(line):
+    if line.startswith("bad"):
+        raise ValueError("cannot be measured")
+    return len(line)
+
+def measure_all(lines):
+    return sum(map(measure, lines))
+
+def hang_at_bad(lines):
+    while any(line.startswith("bad") for line in lines):
+        pass
+    return len(lines)
+
+def fill_memory_at_bad(lines):
+    held = []
+    while any(line.startswith("bad") for line in lines):
+        held.append(b"x" * (8 << 20))
+    return len(lines)
 """
+
+# Two of two hundred are bad.
+LINES = [f"bad{number}" if number in (50, 150) else "good" for number in range(200)]
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "analysis.py").write_text(ANALYSIS)
     (tmp_path / "text.txt").write_text("one\nthree\nfive\n")
+    (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in LINES))
     return tmp_path
 
 
@@ -91,3 +114,103 @@ def test_what_the_function_raised_is_shown_with_its_unit(place: Path, arguments:
     assert "in fail" in ran.stderr
     assert "unit 0 ('one')" in ran.stderr
     assert "click" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "allowed", [("--max-failures", "2"), ("--max-failures", "1%"), ("--max-failures", "1.5%"), ("--keep-going",)]
+)
+def test_units_may_fail_up_to_a_number_or_a_part(place: Path, allowed: tuple[str, ...]) -> None:
+    """The value of all others is printed, the failures are named, and the exit code tells that there were some."""
+    ran = aliquot_map(place, "analysis:measure_all", "lines.txt", *allowed)
+    assert ran.returncode == 1
+    assert ran.stdout == f"{4 * 198}\n"
+    assert "2 units failed and were set aside" in ran.stderr
+    assert "unit 50 ('bad50')" in ran.stderr
+    assert "unit 150 ('bad150')" in ran.stderr
+    assert "lines.txt, bytes " in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("allowed", ["0", "1", "0.5%"])
+def test_more_failures_end_the_run(place: Path, allowed: str) -> None:
+    """There is no value."""
+    ran = aliquot_map(place, "analysis:measure_all", "lines.txt", "--max-failures", allowed)
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    assert "cannot be measured" in ran.stderr
+
+
+def test_each_line_but_those_of_bad_units_is_printed(place: Path) -> None:
+    """In order, also without a report."""
+    ran = aliquot_map(place, "analysis:measure", "lines.txt", "--each", "--keep-going", "--quiet")
+    assert ran.returncode == 1
+    assert ran.stdout == "4\n" * 198
+    assert "unit 50 ('bad50')" in ran.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("--each",)])
+def test_bad_units_are_written_to_a_file(place: Path, arguments: tuple[str, ...]) -> None:
+    """As they are in the source; the message says where."""
+    function = "analysis:measure" if arguments else "analysis:measure_all"
+    ran = aliquot_map(place, function, "lines.txt", *arguments, "--keep-going", "--set-aside", "bad.txt")
+    assert ran.returncode == 1
+    assert (place / "bad.txt").read_text() == "bad50\nbad150\n"
+    assert "their input is in bad.txt" in ran.stderr
+
+
+def test_a_value_is_written_without_bad_units(place: Path) -> None:
+    """The exit code still says that some are missing."""
+    ran = aliquot_map(place, "analysis:measure_all", "lines.txt", "--keep-going", "--out", "value.json")
+    assert ran.returncode == 1
+    assert json.loads((place / "value.json").read_text()) == 4 * 198
+
+
+def test_a_run_without_failures_writes_no_such_file(place: Path) -> None:
+    """And ends with 0."""
+    ran = aliquot_map(place, "analysis:count", "lines.txt", "--max-failures", "1%", "--set-aside", "bad.txt")
+    assert (ran.returncode, ran.stdout) == (0, "200\n")
+    assert not (place / "bad.txt").exists()
+
+
+def test_a_unit_that_takes_all_memory_is_set_aside(place: Path) -> None:
+    """At what the workers were allowed."""
+    told = ("--memory", "200MB", "--max-failures", "2", "--cores", "2")
+    ran = aliquot_map(place, "analysis:fill_memory_at_bad", "lines.txt", *told)
+    assert (ran.returncode, ran.stdout) == (1, "198\n")
+    assert "MemoryError" in ran.stderr
+    assert "steps stopped for memory" in ran.stderr
+
+
+def test_a_unit_that_hangs_is_set_aside(place: Path) -> None:
+    """After what --wall allows."""
+    (place / "few.txt").write_text("good\nbad\ngood\n")
+    ran = aliquot_map(place, "analysis:hang_at_bad", "few.txt", "--wall", "0.2", "--keep-going", "--cores", "2")
+    assert (ran.returncode, ran.stdout) == (1, "2\n")
+    assert "unit 1" in ran.stderr
+    assert "longer than wall_seconds" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--max-failures", "some"), "--max-failures some: a number of units, or a part such as 1%"),
+        (("--max-failures", "x%"), "--max-failures x%"),
+        (("--max-failures", "-1"), "max_failures=-1"),
+        (("--max-failures", "200%"), "max_failures=2.0"),
+        (("--memory", "much"), "'much' is not an amount of memory"),
+        (("--memory", "0"), "some memory is needed"),
+        (("--wall", "0"), "wall_seconds=0"),
+        (("--wall", "soon"), "'soon' is not a valid float"),
+        (("--set-aside", "lines.txt"), "is the source itself"),
+        (("--set-aside", "missing/bad.txt"), "there is no folder"),
+    ],
+)
+@pytest.mark.parametrize("each", [(), ("--each",)])
+def test_wrong_limits_are_told_in_words(
+    place: Path, arguments: tuple[str, ...], message: str, each: tuple[str, ...]
+) -> None:
+    """With exit code 2, before anything runs."""
+    ran = aliquot_map(place, "analysis:measure", "lines.txt", *each, *arguments)
+    assert ran.returncode == 2
+    assert message in ran.stderr
+    assert "Traceback" not in ran.stderr

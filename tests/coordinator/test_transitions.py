@@ -15,6 +15,7 @@ from aliquot.coordinator import (
     Join,
     Joined,
     Joining,
+    Merge,
     MergeAsTree,
     Progressed,
     StepExhausted,
@@ -55,7 +56,7 @@ LARGE: tuple[Event, ...] = (
 HISTORIES_OF_JOINS: dict[str, tuple[Event, ...]] = {
     "joined": (*LARGE, Joined(0, 1, 0, 10**9)),
     "cannot be joined": (*LARGE, StepFailed(0, 1, 0, 0, error=0), StepFailed(0, 2, 0, 0, error=1)),
-    "too large to be joined": (*LARGE, StepExhausted(0, 1, 0, 0, error=0, peak_bytes=0), Joined(0, 2, 0, 10**9)),
+    "too large to be joined": (*LARGE, StepExhausted(0, 1, 0, 0, error=0, peak_bytes=0)),
     "lost while joining": (*LARGE, WorkerLost(0), WorkerJoined(1), Joined(1, 2, 0, 10**9)),
     "killed while joining": (*LARGE, WorkerLost(0, is_suspect=True), WorkerJoined(1), WorkerLost(1, is_suspect=True)),
     "killed for memory": (*LARGE, WorkerLost(0, is_suspect=True, is_exhausted=True), WorkerJoined(1)),
@@ -109,10 +110,15 @@ def test_the_invariants_hold_while_results_are_joined(history: str, total_bytes:
 
 
 def test_results_that_cannot_be_joined_are_told_of() -> None:
-    """After the second time; for memory, when there is no more."""
+    """After the second time."""
     assert [FailJoin(1)] == fails(play(HISTORIES_OF_JOINS["cannot be joined"], MergeAsTree()))
-    assert [FailJoin(0)] == fails(play(HISTORIES_OF_JOINS["too large to be joined"], MergeAsTree()))
-    assert [FailJoin(0)] == fails(play(HISTORIES_OF_JOINS["too large to be joined"], MergeAsTree(), 10**9))
+
+
+@pytest.mark.parametrize("total_bytes", [None, 10**9])
+def test_what_is_too_large_for_workers_is_joined_here(total_bytes: int | None) -> None:
+    """The memory of the user's own process is not limited."""
+    commands = play(HISTORIES_OF_JOINS["too large to be joined"], MergeAsTree(), total_bytes)
+    assert commands[-2:] == [Merge(0, 1), Finish(0)]
 
 
 def test_results_are_joined_with_more_memory_where_there_is_more() -> None:

@@ -271,7 +271,7 @@ class Coordinator:
     def _step_exhausted(self, event: StepExhausted, commands: list[Command]) -> None:
         worker = self._owner(event.worker, event.span, event)
         if worker.state == "joining":
-            self._join_exhausted(worker, event.error, commands)
+            self._join_exhausted(worker, commands)
             self._end_span(worker, "StepExhausted")
             return
         if not worker.done_to <= event.start < event.stop <= worker.stop:
@@ -492,17 +492,21 @@ class Coordinator:
             commands.append(FailJoin(error))
         self._put_join_back(worker, join._replace(attempts=join.attempts + 1, avoid=worker.id))
 
-    def _join_exhausted(self, worker: Worker, error: int | None, commands: list[Command]) -> None:
-        """It cannot be divided: it is tried with more of the site's memory, as long as there is more."""
+    def _join_exhausted(self, worker: Worker, commands: list[Command]) -> None:
+        """It cannot be divided: it is tried with more of the site's memory; what is too large for all of it, here."""
         self.exhausted_steps += 1
+        assert self._tree is not None
+        join = self._joins[worker.id]
         rung = self._budget.next_rung(worker.allowed_bytes)
-        if rung is None:
-            commands.append(FailJoin(error))
-        self._put_join_back(worker, self._joins[worker.id]._replace(needed_bytes=rung or 0))
+        if rung is not None:
+            self._put_join_back(worker, join._replace(needed_bytes=rung))
+            return
+        del self._joins[worker.id]
+        commands += self._tree.join_here(join)
 
     def _lose_join(self, worker: Worker, event: WorkerLost, commands: list[Command]) -> None:
         if event.is_exhausted:
-            self._join_exhausted(worker, event.error, commands)
+            self._join_exhausted(worker, commands)
         elif event.is_suspect:
             self._join_failed(worker, event.error, commands)
         else:

@@ -119,7 +119,7 @@ class MergeAsTree:
     """
 
     def __init__(self, most_small_bytes: int = _MOST_SMALL_BYTES) -> None:
-        self._most_small_bytes = most_small_bytes
+        self._most_small_bytes: float = most_small_bytes
         self._trees: dict[int, tuple[int, int]] = {}  # height -> result, bytes
         self._under_way = 0
         self._waiting: deque[LargeJoin] = deque()
@@ -165,6 +165,16 @@ class MergeAsTree:
         """It was done: the first result has both."""
         self._under_way -= 1
         return self._insert(join.height + 1, join.first, result_bytes)
+
+    def join_here(self, join: LargeJoin) -> list[Command]:
+        """It is too large for workers: from now on nothing is joined there, and those that wait are joined here too."""
+        self._most_small_bytes = float("inf")
+        self._under_way -= 1
+        commands: list[Command] = []
+        for one in (join, *self._waiting):
+            commands += [Merge(one.first, one.second), *self._insert(one.height + 1, one.first, 0)]
+        self._waiting.clear()
+        return commands
 
     def finish(self) -> list[Command]:
         """Merge the small trees into the large ones; without an end where workers have to."""

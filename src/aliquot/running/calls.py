@@ -98,6 +98,9 @@ def imap(
 ) -> Iterator[Value]:
     """As `map`, but give the values one after the other as they come; with ``ordered=False``, those first that are.
 
+    A `Failure` is in the place of an item that was set aside. Where more fail than may, what the first of them raised
+    is raised after all values before it.
+
     Work begins at once and goes on while values are used; it waits when too many are not taken. Closing the iterator,
     or leaving it to the garbage collector, ends the work.
     """

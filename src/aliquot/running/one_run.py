@@ -9,59 +9,31 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from aliquot import workers
 from aliquot.coordinator import AppendAsTheyCome, AppendInOrder, Coordinator, Joining, MergeAsTree
-from aliquot.errors import AliquotError
 from aliquot.running import learned
 from aliquot.running.driver import drive
-from aliquot.running.options import Options
-from aliquot.running.outcome import Failure, Outcome, Report, UnitsSetAsideWarning, raise_failures
+from aliquot.running.here import run_here
+from aliquot.running.outcome import Outcome, Report, UnitsSetAsideWarning, raise_failures
+from aliquot.running.plan import Plan
 from aliquot.running.progress import make_progress
-from aliquot.running.results import Results, Sink, StreamSink
+from aliquot.running.results import Results, StreamSink
 from aliquot.running.set_aside import check_set_aside, write_set_aside
 from aliquot.running.tally import Tally
 from aliquot.sites.local import InterruptedRunError, Workplace
 from aliquot.sites.work import Work
-from aliquot.workers.stepping import SentItems, UnitError
 
 if TYPE_CHECKING:
-    from aliquot.virtual_file import VirtualFile
-    from aliquot.workers.stepping import Stepper
+    pass
 
 # Results that wait for earlier ones are kept in memory up to this.
 _MOST_WAITING_BYTES = 256 << 20
 # Values that nobody has taken yet; workers wait beyond that.
 _MOST_UNTAKEN_RESULTS = 64
 _MOST_UNTAKEN_BYTES = 64 << 20
-
-
-class Plan(NamedTuple):
-    """What to run, where, and what becomes of the results."""
-
-    stepper: Stepper
-    units: int
-    sink: Sink
-    functions: tuple[Any, ...]
-    label: str
-    options: Options
-    sent_items: Sequence[Any] | None = None
-    is_ordered: bool = True
-    is_streamed: bool = False
-    join: Callable[[Any, Any], Any] | None = None
-    view: VirtualFile | None = None  # of the file that the units are from
-
-    def locate(self, failure: Failure) -> Failure:
-        """Add which bytes of which files its units are."""
-        if self.view is None:
-            return failure
-        try:
-            ranges = self.view[failure.start : failure.stop].byte_ranges()
-        except AliquotError:
-            return failure  # a source without bytes; or the file itself is broken there, which the failure tells
-        return failure._replace(places=tuple((place.path, place.start, place.stop) for place in ranges))
 
 
 def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
@@ -117,38 +89,6 @@ def value_of(plan: Plan) -> Any:
         told = f"{len(outcome.failures)} units failed and were set aside:\n{shown}{more}"
         warnings.warn(told, UnitsSetAsideWarning, stacklevel=3)
     return value
-
-
-def run_here(plan: Plan) -> Outcome:
-    """Run it in this very process, a step at a time: within a worker, whose cores are all in use, or for no units."""
-    began_seconds, began_cpu_seconds = time.monotonic(), time.process_time()
-    if isinstance(plan.stepper.items, SentItems) and plan.sent_items is not None:
-        plan.stepper.items.fill(plan.sent_items)
-    failures: tuple[Failure, ...] = ()
-    if plan.units:
-        try:
-            plan.stepper.run(0, plan.units)
-        except UnitError as error:
-            failures = (Failure(error.start, error.stop, str(error.error), shown=error.shown, exception=error.error),)
-        else:
-            plan.sink.append(0, plan.units, plan.stepper.take())
-    wall_seconds = time.monotonic() - began_seconds
-    report = Report(
-        units=plan.units,
-        wall_seconds=wall_seconds,
-        cores=1,
-        tasks=1,
-        steps=1,
-        steals=0,
-        useful_seconds=wall_seconds,
-        overhead_seconds=0.0,
-        idle_seconds=0.0,
-        cpu_seconds=time.process_time() - began_cpu_seconds,
-        peak_bytes=0,
-        lost_workers=0,
-        spilled_bytes=0,
-    )
-    return Outcome(None if failures else plan.sink.finish(None), report, failures, is_complete=not failures)
 
 
 def stream_plan(plan: Plan) -> Iterator[Any]:

@@ -26,7 +26,7 @@ class Failure(NamedTuple):
         units = f"unit {self.start}" if self.stop == self.start + 1 else f"units {self.start} to {self.stop - 1}"
         shown = "" if self.shown is None else f" ({self.shown})"
         places = "".join(f" in {path}, bytes {start} to {stop}" for path, start, stop in self.places)
-        held = f" at {format_bytes(self.held_bytes)}" if self.held_bytes else ""
+        held = f" (it held {format_bytes(self.held_bytes)} when it was stopped)" if self.held_bytes else ""
         return f"{units}{shown}{places}: {self.error}{held}"
 
 

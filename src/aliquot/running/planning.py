@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aliquot.errors import UsageError
-from aliquot.running.one_run import Plan
 from aliquot.running.options import Options
+from aliquot.running.plan import Plan
 from aliquot.running.results import JoinSink, ListSink
 from aliquot.workers.stepping import BatchStepper, EachStepper, RangeItems, SentItems, SourceItems
 

@@ -122,7 +122,7 @@ class LiveDisplay(ParentOutput):
 
 
 def describe(coordinator: Coordinator, tally: Tally, elapsed_seconds: float) -> list[str]:
-    """What a person wants to know: units, rate, step size, workers, memory, time left."""
+    """What a person wants to know: units, rate, step size, workers, memory, units set aside, time left."""
     done, units = coordinator.done_units, coordinator.units
     facts = [f"{format_count(done)} of {format_count(units)} units ({done / max(1, units):.0%})"]
     rate = done / elapsed_seconds if elapsed_seconds > 0 else 0.0
@@ -133,6 +133,8 @@ def describe(coordinator: Coordinator, tally: Tally, elapsed_seconds: float) -> 
     facts.append(f"{tally.workers} workers")
     if tally.peak_bytes:
         facts.append(f"{format_bytes(tally.peak_bytes)} each")
+    if coordinator.failed_units:
+        facts.append(f"{format_count(coordinator.failed_units)} set aside")
     if rate and coordinator.is_complete:
         facts.append(f"{format_seconds((units - done) / rate)} left")
     return facts

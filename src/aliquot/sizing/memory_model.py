@@ -65,6 +65,8 @@ class MemoryModel:
             self._line.observe(units, peak_bytes)
             if self._line.size_classes >= _SIZES_FOR_BASE:
                 self._base = self._line.overhead
+                # Before, all or some of it was taken for what units weigh.
+                self._unit_bytes, self._scatter, self._weight = self._line.per_unit, 0.0, 0.0
         elif peak_bytes < self._base:
             self._base = float(peak_bytes)
         seen = max(0.0, peak_bytes - self.base_bytes) / units

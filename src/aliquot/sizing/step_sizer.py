@@ -43,6 +43,7 @@ class StepSizer:
         "_refit_at",
         "_target_bytes",
         "allowed_bytes",
+        "is_held_back",
         "memory",
         "time",
     )
@@ -59,6 +60,7 @@ class StepSizer:
         self._longest_seconds = longest_seconds
         self._target_bytes = target_bytes
         self.allowed_bytes = allowed_bytes
+        self.is_held_back = False  # whether steps would be larger, were it not for memory
         self._preferred: tuple[float, float] | None = None
         self._refit_at = 0.0
         self._next_probe = _STEPS_A_PROBE
@@ -151,8 +153,10 @@ class StepSizer:
         if wanted_seconds > self._longest_seconds:
             wanted_seconds = max(self._longest_seconds, overhead / _OVERHEAD_SHARE_OF_LONG_STEPS)
         least_seconds = min(wanted_seconds, max(_SHORTEST_SECONDS_AT_THE_END, overhead / _OVERHEAD_SHARE_AT_THE_END))
-        limit = min(self._growth_limit(), self._memory_limit())
+        memory_limit = self._memory_limit()
+        limit = min(self._growth_limit(), memory_limit)
         preferred = min(self._smaller_than_tried() or self._units_in(wanted_seconds), limit)
+        self.is_held_back = preferred == memory_limit
         measured = self.time.measured(preferred) if preferred < float("inf") else None
         if measured is not None and measured > 1.5 * wanted_seconds:
             # Units have become dearer than the small steps of the beginning said.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -96,9 +97,14 @@ class Worker:
             return
 
     def _give_step_up(self, *_: object) -> None:
-        """The nursery says that the step takes too long."""
-        if self.is_in_step:
+        """The nursery says that the step takes too long; which may have ended meanwhile."""
+        overdue = self._cell.overdue_nanoseconds(time.monotonic_ns())
+        if self.is_in_step and overdue is not None and overdue >= 0:
             raise StepTimeoutError("the step took longer than wall_seconds allows")
+
+    def limited_time(self) -> _LimitedTime:
+        """Code of the user's runs outside of steps too: it may not take longer than a step either."""
+        return _LimitedTime(self, self._cell)
 
     def _note_program(self, event: str, _: tuple[Any, ...]) -> None:
         if event in _PROGRAM_EVENTS:
@@ -150,7 +156,7 @@ class Worker:
             failure = UnitError(error, 0, 0)
             trace = format_trace(failure)
             failure.forget_frames()
-            if isinstance(error, MemoryError):
+            if is_memory_error(error):
                 extra = (self._meter.peak_bytes(), time.perf_counter() - began)
                 self.send_failure(span, failure, messages.EXHAUSTED, trace, extra)
             else:
@@ -199,6 +205,24 @@ class Worker:
         self.birth_bytes = self._meter.resident_bytes()
 
 
+class _LimitedTime:
+    """What is done within takes no longer than a step may."""
+
+    __slots__ = ("_cell", "_worker")
+
+    def __init__(self, worker: Worker, cell: Cell) -> None:
+        self._worker = worker
+        self._cell = cell
+
+    def __enter__(self) -> None:
+        self._cell.begin_step(time.monotonic_ns())
+        self._worker.is_in_step = True
+
+    def __exit__(self, *_: object) -> None:
+        self._worker.is_in_step = False
+        self._cell.end_step()
+
+
 class _CannotStart:
     """Stands for work that could not be unpickled here: fails at the first step, where errors are reported."""
 
@@ -236,6 +260,7 @@ class _SpanRun:
         self._allowed_bytes = 0  # that the limit was set by
         self._retried_unit = -1  # did not fit, and was tried again with nothing else held
         self._reports_each_step = False
+        self._is_overfull = False  # holds nearly all that it is allowed, between two steps
         self._began_seconds = time.perf_counter()
         self._has_begun = False
         self._setup_seconds: float | None = None  # until it was told
@@ -308,15 +333,24 @@ class _SpanRun:
                 cell.unclaim(self._span, reached)
             done_to = reached
             self._note(reached - start, ended - began)
-            is_last = cell.unstarted_units() <= 0
-            if is_last or worker.is_tight or ended - self._measured_seconds >= _SHORTEST_MEASURED_SECONDS:
-                self._measure(ended)
-            is_due = is_last or self._reports_each_step or self._pacer.is_due(ended, self._grown_bytes)
-            if is_due and not self._report(done_to):
+            if not self._measure_and_report(done_to, ended):
                 return
         if self._steps:
             self._measure(time.perf_counter())
             self._report(done_to)
+
+    def _measure_and_report(self, done_to: int, now_seconds: float) -> bool:
+        """After a step, as far as it is time for either; False if the rest of the span was dropped."""
+        is_last = self._cell.unstarted_units() <= 0
+        is_long_ago = now_seconds - self._measured_seconds >= _SHORTEST_MEASURED_SECONDS
+        if is_last or is_long_ago or self._worker.is_tight:
+            self._measure(now_seconds)
+        is_due = is_last or self._reports_each_step or self._is_overfull
+        if (is_due or self._pacer.is_due(now_seconds, self._grown_bytes)) and not self._report(done_to):
+            return False
+        if self._is_overfull:
+            raise _ReplacedError
+        return True
 
     def _end_if_forked(self) -> None:
         """The user's function has forked, and this is the child: the parent alone goes on with the span."""
@@ -353,10 +387,14 @@ class _SpanRun:
         self._seen_peaks.append((self._largest_step, peak_bytes, 1))
         self._grown_bytes = self._meter.resident_bytes() - self._resident_bytes
         self._largest_step = 0
-        self._worker.is_tight = peak_bytes > _TIGHT_PART * self._allowed_bytes > 0
-        if self._worker.is_tight:
+        is_near = peak_bytes > _TIGHT_PART * self._allowed_bytes > 0
+        self._worker.is_tight = is_near or self._sizer.is_held_back
+        if is_near:
             # What C keeps of an earlier, larger step for later would look as if this one had needed it.
             self._trim_heap()
+            if self._is_full() and self._is_bloated():
+                self._free_memory()
+                self._is_overfull = self._is_full()
         self._meter.reset()
         self._measured_seconds = now_seconds
         if self._allowed_bytes > 0:
@@ -377,8 +415,9 @@ class _SpanRun:
         began = time.perf_counter()
         value = self._stepper.take()
         try:
-            packed = self._pack(value)
-        except Exception as error:
+            with self._worker.limited_time():
+                packed = self._pack(value)
+        except (Exception, StepTimeoutError) as error:
             self._fail_to_pack(value, stop, error)
             return False
         self._send_report(stop, packed)
@@ -447,7 +486,7 @@ class _SpanRun:
 
     def _did_not_fit(self, failure: UnitError) -> bool:
         """Whether a step failed for want of memory; a program that was refused some has its own way to say so."""
-        if isinstance(failure.error, MemoryError):
+        if is_memory_error(failure.error):
             return True
         held_bytes = self._cell.programs_peak
         return bool(self._allowed_bytes and held_bytes) and held_bytes > _NEARLY_ALL * self._allowed_bytes
@@ -473,16 +512,17 @@ class _SpanRun:
             self._reports_each_step = True
         elif not is_alone and not self._report(start):
             return None
-        if units == 1 and (is_alone or self._retried_unit == start):
-            if not self._is_bloated():
-                self._stopped_seconds -= seconds
-                self._stopped_steps -= 1
-                self._worker.send_failure(self._span, failure, messages.EXHAUSTED, trace, (peak_bytes, seconds))
-                return None
+        is_last_resort = units == 1 and (is_alone or self._retried_unit == start)
+        self._free_memory()
+        if (is_last_resort or self._is_full()) and self._is_bloated():
             raise _ReplacedError
+        if is_last_resort:
+            self._stopped_seconds -= seconds
+            self._stopped_steps -= 1
+            self._worker.send_failure(self._span, failure, messages.EXHAUSTED, trace, (peak_bytes, seconds))
+            return None
         if units == 1:
             self._retried_unit = start
-        self._free_memory()
         self._meter.reset()
         self._cell.unclaim(self._span, start)
         if self._sent is not None and self._sent.window_start > start:
@@ -490,11 +530,13 @@ class _SpanRun:
             self._asked_to = start
         return start
 
+    def _is_full(self) -> bool:
+        return self._meter.resident_bytes() > _NEARLY_ALL * self._cell.allowed_bytes > 0
+
     def _is_bloated(self) -> bool:
         """Whether this process has grown over its steps by so much that a new one may do what it cannot."""
         if not self._worker.has_done_steps:
             return False
-        self._free_memory()
         grown_bytes = self._meter.resident_bytes() - self._worker.birth_bytes
         return grown_bytes > _BLOATED_PART * self._cell.allowed_bytes > 0
 
@@ -524,11 +566,11 @@ class _SpanRun:
             return
         self._worker.send_failure(self._span, failure, messages.FAILED)
 
-    def _fail_to_pack(self, value: Any, stop: int, error: Exception) -> None:
+    def _fail_to_pack(self, value: Any, stop: int, error: BaseException) -> None:
         """Find the unit whose value cannot be pickled where values are kept apart; send up those before it."""
         start = self._reported_to
         if isinstance(self._stepper, EachStepper):
-            bad = next((number for number, one in enumerate(value) if not _can_be_packed(one)), None)
+            bad = next((number for number, one in enumerate(value) if not self._can_be_packed(one)), None)
         else:
             bad = None
         if bad is None:
@@ -540,6 +582,14 @@ class _SpanRun:
             shown = f"its value is {bounded_repr(value, bad)}"
         add_note(error, "what the function returned cannot be sent from the worker to its parent: it cannot be pickled")
         self._worker.send_failure(self._span, UnitError(error, start, stop, shown), messages.FAILED)
+
+    def _can_be_packed(self, value: Any) -> bool:
+        try:
+            with self._worker.limited_time():
+                pack(value).close()
+        except (Exception, StepTimeoutError):
+            return False
+        return True
 
     # Items that the parent sends
 
@@ -580,7 +630,8 @@ class _SpanRun:
                 if span == self._span and self._sent is not None:
                     self._window_units = stop - start
                     self._window_bytes = message.value.total_bytes
-                    self._sent.add(start, stop, message.value)
+                    with self._worker.limited_time():
+                        self._sent.add(start, stop, message.value)
             finally:
                 message.value.close()
         elif message.kind == messages.ADVISE:
@@ -590,6 +641,11 @@ class _SpanRun:
         else:
             # The parent knows of the last report of this span before it was left here.
             self._worker.put_off(message)
+
+
+def is_memory_error(error: BaseException) -> bool:
+    """Whether memory was refused: Python says so in two ways."""
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
 def format_trace(failure: UnitError) -> str:
@@ -605,11 +661,3 @@ def _flush_output() -> None:
         sys.stderr.flush()
     except (ValueError, AttributeError, OSError):
         pass  # the user's function has closed or replaced it
-
-
-def _can_be_packed(value: Any) -> bool:
-    try:
-        pack(value).close()
-    except Exception:
-        return False
-    return True

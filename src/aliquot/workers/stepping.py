@@ -344,7 +344,7 @@ def bounded_repr(items: Sequence[Any], index: int) -> str | None:
     """Show a unit in a line or so, whatever it is."""
     try:
         shown = repr(items[index])
-    except Exception as error:
+    except (Exception, StepTimeoutError) as error:
         return f"(no repr: {type(error).__name__})"
     return shown if len(shown) <= _LONGEST_REPR else f"{shown[:_LONGEST_REPR]}... ({len(shown):,} characters)"
 

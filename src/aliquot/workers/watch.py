@@ -61,7 +61,7 @@ class Watch:
     def look(self) -> float | None:
         """Stop those that have to be; in how many seconds to look again, None if nobody is limited."""
         now = time.monotonic_ns()
-        limited = [worker for worker in self._workers.values() if worker.cell.allowed_bytes or worker.has_wall(now)]
+        limited = [worker for worker in self._workers.values() if worker.is_limited(now)]
         if not limited:
             # A worker is limited when its first span begins, and nobody tells.
             return _LONGEST_SECONDS if self._workers else None
@@ -98,8 +98,9 @@ class _Watched:
     def may_have_programs(self) -> bool:
         return self.cell.has_programs or self._has_programs
 
-    def has_wall(self, now: int) -> bool:
-        return self.cell.overdue_nanoseconds(now) is not None
+    def is_limited(self, now: int) -> bool:
+        has_wall = self.cell.overdue_nanoseconds(now) is not None
+        return has_wall or self.cell.allowed_bytes > 0 or self._scratch is not None
 
     def look(self, programs: list[int], now: int) -> float:
         """Judge it; in how many seconds again."""

@@ -67,7 +67,8 @@ class WorkerProcess:
                 os.killpg(self.process, signal.SIGKILL)
 
     def how_it_ended(self) -> str:
-        """Why it is gone, in words."""
+        """Why it is gone, in words. Waits until it is: what it held must be free before another takes its place."""
+        exit_code = self._nursery.exit_code(self._token, wait_seconds=0.3)
         if self.is_suspended:
             return "steps failed there that others finished, so it was replaced"
         if self.cell.verdict == cell.EXHAUSTED:
@@ -76,10 +77,9 @@ class WorkerProcess:
         if self.cell.verdict == cell.FULL_DISK:
             held, allowed = format_bytes(self.cell.held_bytes), format_bytes(self.cell.allowed_disk_bytes)
             return f"it had {held} in its scratch directory and was allowed {allowed}, so it was stopped"
-        return _VERDICTS.get(self.cell.verdict) or self._how_the_process_ended()
+        return _VERDICTS.get(self.cell.verdict) or self._how_the_process_ended(exit_code)
 
-    def _how_the_process_ended(self) -> str:
-        exit_code = self._nursery.exit_code(self._token, wait_seconds=0.3)
+    def _how_the_process_ended(self, exit_code: int | None) -> str:
         if exit_code is None:
             return "it closed its connection, or nobody knows how it ended"
         if exit_code == CANNOT_FORK:

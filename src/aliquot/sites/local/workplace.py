@@ -299,6 +299,9 @@ class Workplace:
             start = stop = 0  # it had sent up all that it had begun
         elif start == stop:
             start = worker.reported_to  # it was between steps, or sending up what it had done
+        if verdict == verdicts.EXHAUSTED and start == stop and worker.cell.unstarted_units() > 0:
+            # Its next unit was on its way here, and alone too large.
+            start, stop = worker.reported_to, worker.reported_to + 1
         is_innocent = worker.is_suspended or verdict == verdicts.REPLACED
         if worker.process is None or (start == stop and not worker.has_reported and not is_innocent):
             self._false_starts += 1

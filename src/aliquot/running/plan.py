@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aliquot.errors import AliquotError
+from aliquot.running.options import Options
+from aliquot.running.outcome import Failure
+from aliquot.running.results import Sink
+
+if TYPE_CHECKING:
+    from aliquot.virtual_file import VirtualFile
+    from aliquot.workers.stepping import Stepper
+
+
+class Plan(NamedTuple):
+    """What to run, where, and what becomes of the results."""
+
+    stepper: Stepper
+    units: int
+    sink: Sink
+    functions: tuple[Any, ...]
+    label: str
+    options: Options
+    sent_items: Sequence[Any] | None = None
+    is_ordered: bool = True
+    is_streamed: bool = False
+    join: Callable[[Any, Any], Any] | None = None
+    view: VirtualFile | None = None  # of the file that the units are from
+
+    def locate(self, failure: Failure) -> Failure:
+        """Add which bytes of which files its units are."""
+        if self.view is None:
+            return failure
+        try:
+            ranges = self.view[failure.start : failure.stop].byte_ranges()
+        except AliquotError:
+            return failure  # a source without bytes; or the file itself is broken there, which the failure tells
+        return failure._replace(places=tuple((place.path, place.start, place.stop) for place in ranges))
