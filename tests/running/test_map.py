@@ -135,7 +135,7 @@ def test_views_of_python_sequences_are_units() -> None:
         "{}".format,
         operator.itemgetter(slice(None)).__class__,
     ],
-    ids=str,
+    ids=lambda function: type(function).__name__,
 )
 def test_any_callable_goes_to_the_workers(function: Any) -> None:
     """Functions by import, lambdas, closures, partials, builtins, bound methods, classes and objects."""

@@ -303,3 +303,15 @@ def test_an_error_can_let_go_of_what_its_function_held() -> None:
         error.forget_frames()
         left.append([block() is not None for block in blocks])
     assert left == [[True, True], [False, False]]
+
+
+def test_a_window_that_is_not_the_next_one_is_dropped() -> None:
+    """It was asked for before the worker went back to smaller ones, and comes again."""
+    items = SentItems()
+    items.clear(4)
+    items.add(6, 8, pack(["six", "seven"]))
+    assert items.window_end(4) == 4
+    items.add(4, 6, pack(["four", "five"]))
+    assert (items.window_end(4), items.get(4, 6)) == (6, ["four", "five"])
+    items.add(6, 8, pack(["six", "seven"]))
+    assert (items.window_end(6), items.get(6, 8)) == (8, ["six", "seven"])

@@ -19,7 +19,7 @@ from aliquot.coordinator.events import (
     WorkerLost,
 )
 from aliquot.coordinator.isolating import after_exhaustion, after_failure
-from aliquot.coordinator.joining import Joining, LargeJoin, MergeAsTree
+from aliquot.coordinator.joining import AppendInOrder, Joining, LargeJoin, MergeAsTree
 from aliquot.coordinator.outlook import Outlook
 from aliquot.coordinator.transitions import State, next_states
 from aliquot.coordinator.waiting import Waiting, WaitingUnits
@@ -128,6 +128,12 @@ class Coordinator:
             return not self._owners and not self._waiting.suspects and not self._is_front_waiting()
         are_done = self.is_complete and self.done_units + self.failed_units == self.units
         return are_done and not (self._tree is not None and self._tree.is_joining)
+
+    @property
+    def is_front_done(self) -> bool:
+        """Whether all that is wanted of a run that stops is done: nothing, or what comes before its first failure."""
+        appended_to = self._joining.appended_to if isinstance(self._joining, AppendInOrder) else 0
+        return not self._finish_front or appended_to >= self._first_failed
 
     @property
     def failures(self) -> list[GiveUp]:

@@ -38,6 +38,8 @@ from aliquot.workers.stepping import add_note
 
 # How often a watcher looks, where nothing happens: steps may be long.
 _WATCH_SECONDS = 1.0
+# So long a run that stops waits for steps that are under way; longer ones are ended.
+_STOPPING_SECONDS = 3.0
 
 
 class ResultSite(Site, Protocol):
@@ -74,8 +76,13 @@ def drive(
     watcher: Watcher,
 ) -> None:
     """Run until it is over: all units are done or were set aside, or more were than may be."""
+    stops_seconds: float | None = None
     while not coordinator.is_over:
         now_seconds = site.now_seconds()
+        if coordinator.is_stopping and coordinator.is_front_done:
+            stops_seconds = stops_seconds or now_seconds + _STOPPING_SECONDS
+            if now_seconds >= stops_seconds:
+                return
         wake_seconds = coordinator.wake_seconds(now_seconds) or now_seconds + _WATCH_SECONDS
         events = site.wait(wake_seconds) or [Ticked()]
         for event in events:

@@ -259,6 +259,7 @@ class _SpanRun:
         self._reported_to = start
         self._allowed_bytes = 0  # that the limit was set by
         self._retried_unit = -1  # did not fit, and was tried again with nothing else held
+        self._most_units = sys.maxsize  # of the next step, after one that did not fit
         self._reports_each_step = False
         self._is_overfull = False  # holds nearly all that it is allowed, between two steps
         self._began_seconds = time.perf_counter()
@@ -296,12 +297,12 @@ class _SpanRun:
         self._resident_bytes = meter.resident_bytes()
         done_to = self._reported_to
         while True:
-            wanted = sizer.choose(cell.unstarted_units())
+            wanted = min(sizer.choose(cell.unstarted_units()), self._most_units)
             if self._sent is not None and wanted:
                 wanted = self._have_items(done_to, wanted)
             if cell.allowed_bytes != self._allowed_bytes:
                 self._take_allowance()
-            start, stop = cell.claim(self._span, 1 if done_to == self._retried_unit else wanted)
+            start, stop = cell.claim(self._span, wanted)
             if start == stop:
                 break
             began = time.perf_counter()
@@ -327,6 +328,7 @@ class _SpanRun:
                 return
             cell.end_step()
             worker.has_done_steps = True
+            self._most_units = min(2 * self._most_units, sys.maxsize)
             self._end_if_forked()
             ended = time.perf_counter()
             if reached < stop:
@@ -523,11 +525,14 @@ class _SpanRun:
             return None
         if units == 1:
             self._retried_unit = start
+        self._most_units = max(1, units // 2)
         self._meter.reset()
         self._cell.unclaim(self._span, start)
-        if self._sent is not None and self._sent.window_start > start:
+        if self._sent is not None:
+            # Fewer at once: perhaps it was they that did not fit.
             self._sent.clear(start)
             self._asked_to = start
+            self._window_units = 1
         return start
 
     def _is_full(self) -> bool:

@@ -6,7 +6,6 @@ hands over what was kept since the last time, as one value.
 
 from __future__ import annotations
 
-import sys
 import time
 from itertools import islice
 
@@ -126,7 +125,9 @@ class SentItems:
         self.available_to = start
 
     def add(self, start: int, stop: int, packed: Packed) -> None:
-        """A window has come."""
+        """A window has come; dropped if it is not the next one, as it was asked for before `clear`."""
+        if start != self.available_to:
+            return
         try:
             items = packed.load()
         except BaseException as error:
@@ -147,11 +148,6 @@ class SentItems:
         while self._windows and self._windows[0][1] <= unit:
             self._windows.pop(0)
         return self._windows[0][1] if self._windows else unit
-
-    @property
-    def window_start(self) -> int:
-        """Where the first window begins that is still here; far away if there is none."""
-        return self._windows[0][0] if self._windows else sys.maxsize
 
     def get(self, start: int, stop: int) -> Sequence[Any]:
         """Some units of the first window."""
