@@ -83,9 +83,9 @@ def test_one_by_one_workers_never_hold_more_than_they_may() -> None:
     """Also where a function is called for each unit."""
     with Sampler() as sampler:
         values = aliquot.map(
-            functools.partial(weigh_one, varied), range(UNITS), on=aliquot.sites.Local(cores=2), memory="100MB"
+            functools.partial(weigh_one, varied), range(200), on=aliquot.sites.Local(cores=2), memory="100MB"
         )
-    assert values == list(range(UNITS))
+    assert values == list(range(200))
     assert sampler.peak_bytes <= 100_000_000
 
 
