@@ -198,7 +198,7 @@ def test_a_unit_that_hangs_is_set_aside(place: Path) -> None:
         (("--max-failures", "-1"), "max_failures=-1"),
         (("--max-failures", "200%"), "max_failures=2.0"),
         (("--memory", "much"), "'much' is not an amount of memory"),
-        (("--memory", "0"), "some memory is needed"),
+        (("--memory", "0"), "a worker needs"),
         (("--wall", "0"), "wall_seconds=0"),
         (("--wall", "soon"), "'soon' is not a valid float"),
         (("--set-aside", "lines.txt"), "is the source itself"),

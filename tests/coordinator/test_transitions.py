@@ -183,3 +183,32 @@ def test_the_page_of_states_is_up_to_date() -> None:
     """docs/states.md is what the table says: python -m aliquot.coordinator.transitions > docs/states.md."""
     page = Path(__file__).parent.parent.parent / "docs" / "states.md"
     assert page.read_text() == states_page()
+
+
+def test_a_join_that_failed_goes_to_another_worker_that_is_idle() -> None:
+    """Also where the one that failed is idle for longer, and there is nothing else to do."""
+    coordinator = Coordinator(MergeAsTree(), units=20, expected_workers=2)
+    events = (
+        WorkerJoined(0),
+        WorkerJoined(1),
+        Progressed(0, 0, 0, 10, result=0, result_bytes=10**9),
+        Progressed(1, 1, 10, 20, result=1, result_bytes=10**9),
+        Trimmed(1, 1, 20),
+    )
+    commands = [command for event in events for command in coordinator.handle(event, 4.0)]
+    (join,) = [command for command in commands if isinstance(command, Join)]
+    commands = coordinator.handle(StepFailed(join.worker, join.span, 0, 0, error=0), 5.0)
+    (again,) = [command for command in commands if isinstance(command, Join)]
+    assert again.worker != join.worker
+
+
+def test_a_join_that_has_to_wait_does_not_hold_up_the_next() -> None:
+    """The first that somebody may do is done."""
+    tree = MergeAsTree(most_small_bytes=0)
+    for result in range(4):
+        tree.add(result, result + 1, result, 100)
+    assert tree.large_joins == 2
+    second = tree.take_join(lambda join: join.first == 2)
+    assert second is not None
+    assert (second.first, second.second) == (2, 3)
+    assert tree.take_join(lambda join: join.first == 2) is None

@@ -55,6 +55,11 @@ def ways_to_fail(ways: list[tuple[Any, str, str]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("what", "kind", "words"), ways, ids=lambda value: getattr(value, "__name__", ""))
 
 
+def wall_for(kind: str) -> float | None:
+    """Only for what hangs: on a busy machine, anything may take long."""
+    return WALL_SECONDS if kind == "hung" else None
+
+
 def run_each(function: Any, units: int, **told: Any) -> Outcome:
     """As `aliquot.map`, with its report."""
     from aliquot.running import one_run, options, planning
@@ -73,7 +78,7 @@ def test_a_list_has_all_other_values(what: Any, kind: str, words: str) -> None:
     """And a failure that says what the unit did."""
     with pytest.warns(UnitsSetAsideWarning, match="unit 123"):
         values: list[Any] = aliquot.map(
-            Bad(what, [123]), range(1000), max_failures=1, wall_seconds=WALL_SECONDS, on=TWO
+            Bad(what, [123]), range(1000), max_failures=1, wall_seconds=wall_for(kind), on=TWO
         )
     assert_only_unit_failed(values, 1000, 123)
     failure = values[123]
@@ -87,7 +92,7 @@ def test_a_list_has_all_other_values(what: Any, kind: str, words: str) -> None:
 def test_a_stream_gives_all_other_values(what: Any, kind: str, words: str, ordered: bool) -> None:
     """With the failure among them."""
     values: list[Any] = list(
-        aliquot.imap(Bad(what, [123]), range(300), ordered=ordered, max_failures=1, wall_seconds=WALL_SECONDS, on=TWO)
+        aliquot.imap(Bad(what, [123]), range(300), ordered=ordered, max_failures=1, wall_seconds=wall_for(kind), on=TWO)
     )
     (failure,) = (value for value in values if isinstance(value, aliquot.Failure))
     assert (failure.start, failure.kind) == (123, kind)
@@ -101,7 +106,7 @@ def test_a_joined_value_is_that_of_all_others(what: Any, kind: str, words: str, 
     """The unit is found by halving the batch that it was in."""
     with pytest.warns(UnitsSetAsideWarning, match="unit 77"):
         value = aliquot.map_batches(
-            BadBatch(what, [77]), range(150), ordered=ordered, max_failures=1, wall_seconds=WALL_SECONDS, on=TWO
+            BadBatch(what, [77]), range(150), ordered=ordered, max_failures=1, wall_seconds=wall_for(kind), on=TWO
         )
     assert_only_unit_failed(value if ordered else sorted(value), 150, 77)
 
@@ -110,7 +115,7 @@ def test_a_joined_value_is_that_of_all_others(what: Any, kind: str, words: str, 
 def test_an_outcome_names_the_unit(what: Any, kind: str, words: str) -> None:
     """And says how it was found out."""
     job = aliquot.FunctionJob(BadBatch(what, [77]), aliquot.open(range(150)))
-    outcome = aliquot.run(job, max_failures=1, wall_seconds=WALL_SECONDS, on=TWO)
+    outcome = aliquot.run(job, max_failures=1, wall_seconds=wall_for(kind), on=TWO)
     assert_only_unit_failed(outcome.value, 150, 77)
     (failure,) = outcome.failures
     assert (failure.start, failure.stop, failure.kind) == (77, 78, kind)

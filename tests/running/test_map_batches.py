@@ -110,7 +110,7 @@ def test_a_function_that_raises_names_the_units() -> None:
     """A batch has a first and a last unit."""
     with pytest.raises(KeyError) as caught:
         aliquot.map_batches(fail_on_any, range(1000), size=10, on=TWO)
-    assert "aliquot: unit" in caught.value.__notes__[0]
+    assert "aliquot: unit" in caught.value.__notes__[-1]
 
 
 def test_no_units_have_no_value() -> None:

@@ -20,6 +20,7 @@ from aliquot.workers.stepping import (
     RangeItems,
     SentItems,
     SourceItems,
+    StepTimeoutError,
     UnitError,
     bounded_repr,
     joined_job,
@@ -315,3 +316,45 @@ def test_a_window_that_is_not_the_next_one_is_dropped() -> None:
     assert (items.window_end(4), items.get(4, 6)) == (6, ["four", "five"])
     items.add(6, 8, pack(["six", "seven"]))
     assert (items.window_end(6), items.get(6, 8)) == (8, ["six", "seven"])
+
+
+class LateItems:
+    """The time is up when all units are done."""
+
+    def get(self, start: int, stop: int) -> Any:
+        return Late(range(start, stop))
+
+
+class Late:
+    def __init__(self, numbers: range) -> None:
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Any:
+        yield from self._numbers
+        raise StepTimeoutError("too late")
+
+
+def test_a_step_whose_time_is_up_at_its_end_is_done() -> None:
+    """No unit behind it is to blame. Code in C does not see the signal before it has ended."""
+    stepper = EachStepper(str, LateItems())
+    assert stepper.run(0, 2, patience_seconds=60.0) == 2
+    assert stepper.take() == ["0", "1"]
+
+
+class Unjoinable(Counting):
+    """Parts of it are done, but do not go together."""
+
+    def join(self, other: Any) -> Any:
+        raise ValueError("not these")
+
+
+def test_what_a_failed_join_of_a_job_leaves_is_not_relied_on() -> None:
+    """It may have changed the value of earlier steps."""
+    stepper = JobStepper(Unjoinable(0, 10))
+    stepper.run(0, 5)
+    with pytest.raises(UnitError, match="not these") as caught:
+        stepper.run(5, 10)
+    assert caught.value.spoils_earlier_steps

@@ -20,7 +20,9 @@ _MOST_SHOWN = 20
 @click.argument("files", nargs=-1, required=True)
 @click.option("--join", metavar="MODULE:FUNCTION", help="Makes one value of two. Default: their sum.")
 @click.option(
-    "--each", is_flag=True, help="FUNCTION takes one unit; what it returns is printed, a line each, in order."
+    "--each",
+    is_flag=True,
+    help="FUNCTION takes one unit; what it returns is printed in order, a line each, and none where it failed.",
 )
 @click.option("-o", "--out", metavar="PATH", help="Write the value to a file: .json, or .pkl for a pickle.")
 @click.option("--cores", type=click.IntRange(1), metavar="N", help="How many workers. Default: all cores.")
@@ -77,6 +79,8 @@ def map_function(
         raise click.UsageError("--each prints a line for each unit, and so goes with neither --join nor --out")
     if out is not None and os.path.splitext(out)[1] not in _WRITERS:
         raise click.BadParameter(f"{out!r} should end in {' or '.join(_WRITERS)}", param_hint="--out")
+    if out is not None and not os.path.isdir(os.path.dirname(out) or "."):
+        raise click.BadParameter(f"there is no folder {os.path.dirname(out)!r}", param_hint="--out")
     sys.path.insert(0, os.getcwd())
     called = _find(function)
     source = open_as_told(files, format_name, compression, options)

@@ -469,13 +469,12 @@ class Coordinator:
         has_others = self._has_others(worker)
         if self._tree is None or self.is_stopping or (worker.is_suspended and has_others):
             return False
-        join = self._tree.take_join(worker.id, is_only_worker=not has_others)
+        join = self._tree.take_join(
+            lambda join: (join.avoid != worker.id or not has_others) and self._is_room_for(join)
+        )
         if join is None:
             return False
         allowed_bytes = self._allowance(Waiting(0, 1, needed_bytes=join.needed_bytes))
-        if allowed_bytes is None and self._budget.total_bytes is not None:
-            self._tree.put_back(join)
-            return False
         self._idle.popleft()
         self._move(worker, "given results", "joining")
         worker.span = self._next_span
@@ -485,6 +484,11 @@ class Coordinator:
         self._joins[worker.id] = join
         commands.append(Join(worker.id, worker.span, join.first, join.second, allowed_bytes))
         return True
+
+    def _is_room_for(self, join: LargeJoin) -> bool:
+        if self._budget.total_bytes is None:
+            return True
+        return self._allowance(Waiting(0, 1, needed_bytes=join.needed_bytes)) is not None
 
     def _results_joined(self, event: Joined, commands: list[Command]) -> None:
         worker = self._owner(event.worker, event.span, event)
@@ -549,7 +553,7 @@ class Coordinator:
                 self._idle.popleft()
                 self._assign(worker, taken, self._allowance(taken), now_seconds, commands)
             elif worker.is_suspended or not self._promise_tail(worker, now_seconds, commands):
-                if not self._waiting and not self.suspended_workers:
+                if not self._waiting and not self.suspended_workers and not (self._tree and self._tree.large_joins):
                     return
                 # What waits must not go to this worker, or not yet; others may have it.
                 self._idle.rotate(-1)

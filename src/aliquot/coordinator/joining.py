@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from aliquot.coordinator.commands import Append, Command, Finish, Merge, Skip, Spill
@@ -147,10 +148,10 @@ class MergeAsTree:
         """Nothing is merged for them."""
         return []
 
-    def take_join(self, worker: int, *, is_only_worker: bool) -> LargeJoin | None:
-        """The first that this worker may do; it is under way until `joined` or `put_back`."""
+    def take_join(self, may_have: Callable[[LargeJoin], bool]) -> LargeJoin | None:
+        """The first that somebody may do; it is under way until `joined` or `put_back`."""
         for join in self._waiting:
-            if join.avoid != worker or is_only_worker:
+            if may_have(join):
                 self._waiting.remove(join)
                 self._under_way += 1
                 return join

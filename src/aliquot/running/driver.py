@@ -29,6 +29,7 @@ from aliquot.coordinator import (
     WorkerLost,
 )
 from aliquot.errors import JobError
+from aliquot.quantities import format_bytes
 from aliquot.running.outcome import Failure, RemoteTraceback
 from aliquot.running.results import Results
 from aliquot.running.tally import Tally
@@ -133,10 +134,13 @@ def _failure(command: GiveUp, site: ResultSite) -> Failure:
     error = None if command.error is None else site.error(command.error)
     if error is None:
         error = StepError("failed as well, and was not looked into, since the run was over", kind="not looked into")
+    summary = error.summary
+    if command.is_exhausted and error.kind == "exhausted" and site.total_bytes is not None:
+        summary += f": it does not fit into {format_bytes(site.total_bytes)}, which is all that there is for workers"
     return Failure(
         start=command.start,
         stop=command.stop,
-        error=error.summary,
+        error=summary,
         traceback=error.traceback,
         shown=error.shown,
         attempts=command.attempts,

@@ -76,7 +76,9 @@ def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
     elif options.set_aside is not None and plan.view is not None:
         write_set_aside(plan.view, failures, options.set_aside)
     report = _make_report(coordinator, workplace, tally, results, time.monotonic() - began_seconds)
-    return Outcome(results.outcome, report, failures, is_complete=not coordinator.is_stopping)
+    # Where all units failed there is nothing to join, and so no value, however many may fail.
+    has_value = plan.is_streamed or results.outcome is not None or coordinator.done_units > 0
+    return Outcome(results.outcome, report, failures, is_complete=has_value and not coordinator.is_stopping)
 
 
 def value_of(plan: Plan) -> Any:

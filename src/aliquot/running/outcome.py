@@ -147,6 +147,8 @@ def raise_failures(failures: tuple[Failure, ...]) -> None:
     # Raised here, SystemExit would end the user's program, and StopIteration a loop, without a word.
     if isinstance(first.exception, Exception) and not isinstance(first.exception, StopIteration):
         error = first.exception
+        if len(failures) > 1:
+            add_note(error, f"aliquot: {len(failures)} failures, of which this is the first")
         add_note(error, f"aliquot: {first}")
     cause = RemoteTraceback(first.traceback) if first.traceback else None
     raise error from cause

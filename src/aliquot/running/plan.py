@@ -7,6 +7,7 @@ from aliquot.errors import AliquotError
 from aliquot.running.options import Options
 from aliquot.running.outcome import Failure
 from aliquot.running.results import Sink
+from aliquot.workers.stepping import bounded_repr
 
 if TYPE_CHECKING:
     from aliquot.virtual_file import VirtualFile
@@ -29,7 +30,10 @@ class Plan(NamedTuple):
     view: VirtualFile | None = None  # of the file that the units are from
 
     def locate(self, failure: Failure) -> Failure:
-        """Add which bytes of which files its units are."""
+        """Add what its unit looks like, where its worker could not tell, and which bytes of which files it is."""
+        items: Any = self.sent_items if self.sent_items is not None else self.view
+        if failure.shown is None and items is not None and failure.stop - failure.start == 1:
+            failure = failure._replace(shown=bounded_repr(items, failure.start))
         if self.view is None:
             return failure
         try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_set_aside(view: VirtualFile | None, path: str | os.PathLike[str]) -> None:
-    """Refuse what cannot be written, before anything is run."""
+    """Refuse what cannot be written, before anything is run; what an earlier run has left there is removed."""
     if view is None:
         raise UsageError(f"set_aside={str(path)!r}: the units are not from a file, so there is nothing to copy")
     folder = os.path.dirname(os.path.abspath(path))
@@ -22,6 +22,8 @@ def check_set_aside(view: VirtualFile | None, path: str | os.PathLike[str]) -> N
         raise UsageError(f"set_aside={str(path)!r}: there is no folder {folder}")
     for target in target_paths(view, path):
         view.check_target(target)
+        if os.path.exists(target):
+            os.unlink(target)
 
 
 def target_paths(view: VirtualFile, path: str | os.PathLike[str]) -> list[str]:

@@ -1,8 +1,7 @@
-"""What a worker process does: it owns a span, claims a step of it, runs and measures it, and reports now and then."""
+"""What a worker process does: it takes spans, one after the other, and joins results, until its parent is gone."""
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import time
@@ -10,19 +9,17 @@ import time
 from aliquot.measuring.limit import DataLimit
 from aliquot.measuring.peak import PeakMeter
 from aliquot.measuring.usage import UsageMeter
-from aliquot.sizing import ItemSizer, ReportPacer, StepSizer
+from aliquot.sizing import ItemSizer, StepSizer
 from aliquot.workers import channel as messages
 from aliquot.workers.cell import REPLACED, Cell
 from aliquot.workers.channel import Channel, Message
-from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
+from aliquot.workers.packing import Packed, pack
+from aliquot.workers.span_run import ReplacedError, SpanRun, flush_output, format_trace, is_memory_error
 from aliquot.workers.stepping import (
     BatchStepper,
     EachStepper,
-    SentItems,
     StepTimeoutError,
     UnitError,
-    add_note,
-    bounded_repr,
 )
 from aliquot.workers.watch import TIMES_UP
 
@@ -35,18 +32,6 @@ if TYPE_CHECKING:
 else:
     import _signal as signal
 
-# Reading the peak and learning from it costs up to 90 microseconds: shorter steps than this are measured together.
-_SHORTEST_MEASURED_SECONDS = 0.2
-# Items are asked for this long ahead, unless they are large.
-_AHEAD_SECONDS = 0.5
-_AHEAD_BYTES = 8 << 20
-MOST_UNTAKEN_BYTES = 128 << 20
-# A program that failed when so much of what is allowed was in use, failed for want of it.
-_NEARLY_ALL = 0.9
-# A step that holds more than this part of what it is allowed is measured by itself.
-_TIGHT_PART = 0.25
-# A worker that has grown by this part of its allowance is replaced before it is said that a unit does not fit.
-_BLOATED_PART = 0.2
 # What starts a program, as Python's audit events call it.
 _PROGRAM_EVENTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"))
 
@@ -55,19 +40,15 @@ class _ParentGoneError(Exception):
     """The other end of the channel is closed: the run is over."""
 
 
-class _ReplacedError(Exception):
-    """This process holds more than it should between two steps: another one is to go on."""
-
-
 class Worker:
     """The loop of a worker process."""
 
     def __init__(self, channel: Channel, cell: Cell) -> None:
-        self._channel = channel
-        self._cell = cell
-        self._meter = PeakMeter()
-        self._stepper: Stepper | None = None
-        self._sizer: ItemSizer | StepSizer = StepSizer()
+        self.channel = channel
+        self.cell = cell
+        self.meter = PeakMeter()
+        self.stepper: Stepper | None = None
+        self.sizer: ItemSizer | StepSizer = StepSizer()
         self._put_off: list[Message] = []
         self._join_first: Packed | None = None
         self.limit = DataLimit()
@@ -88,31 +69,31 @@ class Worker:
         try:
             signal.signal(TIMES_UP, self._give_step_up)
             sys.addaudithook(self._note_program)
-            self._channel.send(messages.READY, (os.getpid(),))
+            self.channel.send(messages.READY, (os.getpid(),))
             while True:
                 self._take(self._put_off.pop(0) if self._put_off else self.receive())
-        except _ReplacedError:
-            self._cell.judge(REPLACED)
+        except ReplacedError:
+            self.cell.judge(REPLACED)
         except (_ParentGoneError, BrokenPipeError, ConnectionResetError):
             return
 
     def _give_step_up(self, *_: object) -> None:
         """The nursery says that the step takes too long; which may have ended meanwhile."""
-        overdue = self._cell.overdue_nanoseconds(time.monotonic_ns())
+        overdue = self.cell.overdue_nanoseconds(time.monotonic_ns())
         if self.is_in_step and overdue is not None and overdue >= 0:
             raise StepTimeoutError("the step took longer than wall_seconds allows")
 
     def limited_time(self) -> _LimitedTime:
         """Code of the user's runs outside of steps too: it may not take longer than a step either."""
-        return _LimitedTime(self, self._cell)
+        return _LimitedTime(self, self.cell)
 
     def _note_program(self, event: str, _: tuple[Any, ...]) -> None:
         if event in _PROGRAM_EVENTS:
-            self._cell.note_program()
+            self.cell.note_program()
 
     def receive(self) -> Message:
         """Wait for a message that has not come before: what was put off is not for the span under way."""
-        message = self._channel.receive()
+        message = self.channel.receive()
         if message is None:
             raise _ParentGoneError
         return message
@@ -122,11 +103,11 @@ class Worker:
             self._prepare(message)
         elif message.kind == messages.ASSIGN:
             span, start, first_units, advice, is_careful = message.numbers
-            self._sizer.begin_span(first_units, self._cell.allowed_bytes or None)
-            self._sizer.learn(*advice)
-            _SpanRun(self, span, start, is_careful=is_careful).run()
+            self.sizer.begin_span(first_units, self.cell.allowed_bytes or None)
+            self.sizer.learn(*advice)
+            SpanRun(self, span, start, is_careful=is_careful).run()
         elif message.kind == messages.ADVISE:
-            self._sizer.learn(*message.numbers[1])
+            self.sizer.learn(*message.numbers[1])
         elif message.kind == messages.TAKEN:
             self.untaken_bytes -= message.numbers[0]
         elif message.kind == messages.JOIN_FIRST:
@@ -142,30 +123,32 @@ class Worker:
         first, second = self._join_first, message.value
         assert first is not None
         assert second is not None
-        assert isinstance(self._stepper, BatchStepper)
-        self._meter.reset()
+        assert isinstance(self.stepper, BatchStepper)
+        self.meter.reset()
         began = time.perf_counter()
         try:
-            if self._cell.allowed_bytes:
-                self.limit.set(self._cell.allowed_bytes)
-            self._cell.begin_step(time.monotonic_ns())
+            if self.cell.allowed_bytes:
+                self.limit.set(self.cell.allowed_bytes)
+            self.cell.begin_step(time.monotonic_ns())
             self.is_in_step = True
-            packed = pack(self._stepper.join(first.load(), second.load()))
+            packed = pack(self.stepper.join(first.load(), second.load()))
         except BaseException as error:
             self.is_in_step = False
+            self.limit.lift()
             failure = UnitError(error, 0, 0)
             trace = format_trace(failure)
             failure.forget_frames()
             if is_memory_error(error):
-                extra = (self._meter.peak_bytes(), time.perf_counter() - began)
+                extra = (self.meter.peak_bytes(), time.perf_counter() - began)
                 self.send_failure(span, failure, messages.EXHAUSTED, trace, extra)
             else:
                 self.send_failure(span, failure, messages.FAILED, trace)
         else:
             self.is_in_step = False
-            self._channel.send(messages.JOINED, (span, self._meter.peak_bytes()), packed)
+            self.limit.lift()
+            self.channel.send(messages.JOINED, (span, self.meter.peak_bytes()), packed)
         finally:
-            self._cell.end_step()
+            self.cell.end_step()
             self.limit.lift()
             first.close()
             second.close()
@@ -175,10 +158,11 @@ class Worker:
     ) -> None:
         """Tell of a step that failed, with the exception itself where it can be sent."""
         self.limit.lift()
-        _flush_output()
+        flush_output()
         if trace is None:
             trace = format_trace(failure)
-        summary = f"{type(failure.error).__name__}: {failure}"
+        words = str(failure)
+        summary = f"{type(failure.error).__name__}: {words}" if words else type(failure.error).__name__
         packed = pack(None)
         try:
             packed = pack(failure.error)
@@ -187,22 +171,22 @@ class Worker:
             packed.close()
             packed = pack(None)
         numbers = (span, failure.start, failure.stop, summary, trace, failure.shown, *extra)
-        self._channel.send(kind, numbers, packed)
+        self.channel.send(kind, numbers, packed)
 
     def _prepare(self, message: Message) -> None:
         target_seconds, target_bytes = message.numbers
         assert message.value is not None
         try:
-            self._stepper = message.value.load()
+            self.stepper = message.value.load()
         except BaseException as error:
-            self._stepper = _CannotStart(error)
+            self.stepper = _CannotStart(error)
         finally:
             message.value.close()
-        if isinstance(self._stepper, EachStepper):
-            self._sizer = ItemSizer(longest_seconds=target_seconds)
+        if isinstance(self.stepper, EachStepper):
+            self.sizer = ItemSizer(longest_seconds=target_seconds)
         else:
-            self._sizer = StepSizer(longest_seconds=target_seconds, target_bytes=target_bytes)
-        self.birth_bytes = self._meter.resident_bytes()
+            self.sizer = StepSizer(longest_seconds=target_seconds, target_bytes=target_bytes)
+        self.birth_bytes = self.meter.resident_bytes()
 
 
 class _LimitedTime:
@@ -239,430 +223,3 @@ class _CannotStart:
 
     def keep_note(self, note: Any, *, of_each: bool) -> None:
         pass
-
-
-class _SpanRun:
-    """One span, from its first step to its last."""
-
-    def __init__(self, worker: Worker, span: int, start: int, *, is_careful: bool) -> None:
-        stepper = worker._stepper
-        assert stepper is not None
-        stepper.keep_note(worker._cell.at_unit, of_each=is_careful)
-        self._worker = worker
-        self._stepper = stepper
-        self._sizer = worker._sizer
-        self._cell = worker._cell
-        self._channel = worker._channel
-        self._meter = worker._meter
-        self._limit = worker.limit
-        self._span = span
-        self._reported_to = start
-        self._allowed_bytes = 0  # that the limit was set by
-        self._retried_unit = -1  # did not fit, and was tried again with nothing else held
-        self._most_units = sys.maxsize  # of the next step, after one that did not fit
-        self._reports_each_step = False
-        self._is_overfull = False  # holds nearly all that it is allowed, between two steps
-        self._began_seconds = time.perf_counter()
-        self._has_begun = False
-        self._setup_seconds: float | None = None  # until it was told
-        self._pacer = ReportPacer(self._began_seconds, after_every_step=worker._sizer.is_one_by_one)
-        # Since the last report.
-        self._steps = 0
-        self._busy_seconds = 0.0
-        self._used = worker.usage.read()  # until the last measurement
-        self._usage = (0.0, 0, 0)  # CPU seconds, bytes read and written
-        self._stopped_steps = 0  # that did not fit
-        self._stopped_seconds = 0.0
-        self._seen: list[tuple[float, float, float]] = []  # units of a step, seconds, how many
-        self._seen_peaks: list[tuple[float, float, float]] = []
-        # Since the last measurement of memory.
-        self._recent: dict[int, list[float]] = {}  # units of a step -> how many, seconds
-        self._measured_seconds = self._began_seconds
-        self._largest_step = 0
-        self._resident_bytes = 0  # at the last report
-        self._grown_bytes = 0
-        # Items that the parent sends.
-        items = stepper.items
-        self._sent = items if isinstance(items, SentItems) else None
-        self._asked_to = start
-        self._window_units = 1
-        self._window_bytes = 0
-        if self._sent is not None:
-            self._sent.clear(start)
-
-    def run(self) -> None:
-        """Run steps until nothing of the span is left."""
-        meter, sizer, cell, worker = self._meter, self._sizer, self._cell, self._worker
-        meter.reset()
-        self._resident_bytes = meter.resident_bytes()
-        done_to = self._reported_to
-        while True:
-            wanted = min(sizer.choose(cell.unstarted_units()), self._most_units)
-            if self._sent is not None and wanted:
-                wanted = self._have_items(done_to, wanted)
-            if cell.allowed_bytes != self._allowed_bytes:
-                self._take_allowance()
-            start, stop = cell.claim(self._span, wanted)
-            if start == stop:
-                break
-            began = time.perf_counter()
-            cell.begin_step(time.monotonic_ns())
-            worker.is_in_step = True
-            if not self._has_begun:
-                self._has_begun = True
-                self._setup_seconds = began - self._began_seconds
-            try:
-                reached = self._stepper.run(start, stop, sizer.patience_seconds)
-                worker.is_in_step = False
-            except UnitError as failure:
-                worker.is_in_step = False
-                cell.end_step()
-                self._end_if_forked()
-                if self._did_not_fit(failure):
-                    going_on_from = self._do_with_less(failure, time.perf_counter() - began)
-                    if going_on_from is None:
-                        return
-                    done_to = going_on_from
-                    continue
-                self._fail(failure)
-                return
-            cell.end_step()
-            worker.has_done_steps = True
-            self._most_units = min(2 * self._most_units, sys.maxsize)
-            self._end_if_forked()
-            ended = time.perf_counter()
-            if reached < stop:
-                cell.unclaim(self._span, reached)
-            done_to = reached
-            self._note(reached - start, ended - began)
-            if not self._measure_and_report(done_to, ended):
-                return
-        if self._steps:
-            self._measure(time.perf_counter())
-            self._report(done_to)
-
-    def _measure_and_report(self, done_to: int, now_seconds: float) -> bool:
-        """After a step, as far as it is time for either; False if the rest of the span was dropped."""
-        is_last = self._cell.unstarted_units() <= 0
-        is_long_ago = now_seconds - self._measured_seconds >= _SHORTEST_MEASURED_SECONDS
-        if is_last or is_long_ago or self._worker.is_tight:
-            self._measure(now_seconds)
-        is_due = is_last or self._reports_each_step or self._is_overfull
-        if (is_due or self._pacer.is_due(now_seconds, self._grown_bytes)) and not self._report(done_to):
-            return False
-        if self._is_overfull:
-            raise _ReplacedError
-        return True
-
-    def _end_if_forked(self) -> None:
-        """The user's function has forked, and this is the child: the parent alone goes on with the span."""
-        if os.getpid() != self._worker.process:
-            _flush_output()
-            os._exit(0)
-
-    def _note(self, units: int, seconds: float) -> None:
-        self._steps += 1
-        self._busy_seconds += seconds
-        self._largest_step = max(self._largest_step, units)
-        recent = self._recent.get(units)
-        if recent is None:
-            self._recent[units] = [1, seconds]
-        else:
-            recent[0] += 1
-            recent[1] += seconds
-        if self._sizer.is_trying:
-            self._learn()
-
-    def _learn(self) -> None:
-        """Pass on what steps took; many short ones together, as learning takes about as long as they should."""
-        for units, (count, seconds) in self._recent.items():
-            self._sizer.observe(units, seconds / count, count=int(count))
-            self._seen.append((units, seconds / count, count))
-        self._recent.clear()
-
-    def _measure(self, now_seconds: float) -> None:
-        """Take the peak since the last time, which is that of the largest step since then."""
-        peak_bytes = self._meter.peak_bytes() + self._cell.take_programs_peak()
-        self._sizer.observe_memory(self._largest_step, peak_bytes)
-        self._learn()
-        self._measure_usage()
-        self._seen_peaks.append((self._largest_step, peak_bytes, 1))
-        self._grown_bytes = self._meter.resident_bytes() - self._resident_bytes
-        self._largest_step = 0
-        is_near = peak_bytes > _TIGHT_PART * self._allowed_bytes > 0
-        self._worker.is_tight = is_near or self._sizer.is_held_back
-        if is_near:
-            # What C keeps of an earlier, larger step for later would look as if this one had needed it.
-            self._trim_heap()
-            if self._is_full() and self._is_bloated():
-                self._free_memory()
-                self._is_overfull = self._is_full()
-        self._meter.reset()
-        self._measured_seconds = now_seconds
-        if self._allowed_bytes > 0:
-            self._limit.set(self._allowed_bytes)
-
-    def _measure_usage(self) -> None:
-        used, before = self._worker.usage.read(), self._used
-        self._used = used
-        cpu_seconds, read_bytes, written_bytes = self._usage
-        self._usage = (
-            cpu_seconds + used.cpu_seconds - before.cpu_seconds,
-            read_bytes + used.read_bytes - before.read_bytes,
-            written_bytes + used.written_bytes - before.written_bytes,
-        )
-
-    def _report(self, stop: int) -> bool:
-        """Send up what was done since the last report; False if that failed, and the rest of the span was dropped."""
-        began = time.perf_counter()
-        value = self._stepper.take()
-        try:
-            with self._worker.limited_time():
-                packed = self._pack(value)
-        except (Exception, StepTimeoutError) as error:
-            self._fail_to_pack(value, stop, error)
-            return False
-        self._send_report(stop, packed)
-        now = time.perf_counter()
-        self._pacer.reported(now, now - began)
-        self._resident_bytes = self._meter.resident_bytes()
-        self._grown_bytes = 0
-        return True
-
-    def _send_report(self, stop: int, packed: Packed) -> None:
-        setup_seconds, self._setup_seconds = self._setup_seconds, None
-        self._learn()
-        packed_bytes = packed.total_bytes
-        _flush_output()
-        self._channel.send(
-            messages.REPORT,
-            (
-                self._span,
-                self._reported_to,
-                stop,
-                self._steps,
-                self._busy_seconds,
-                self._usage,
-                setup_seconds,
-                tuple(self._seen),
-                tuple(self._seen_peaks),
-                self._stopped_steps,
-                self._stopped_seconds,
-            ),
-            packed,
-        )
-        if packed_bytes > MOST_INLINE_BYTES:
-            self._worker.untaken_bytes += packed_bytes
-        self._reported_to = stop
-        self._steps = 0
-        self._busy_seconds = self._stopped_seconds = 0.0
-        self._usage = (0.0, 0, 0)
-        self._stopped_steps = 0
-        self._seen.clear()
-        self._seen_peaks.clear()
-        for message in self._channel.receive_ready():
-            self._take_amid_span(message)
-        # Large values are in memory until the parent has taken them.
-        while self._worker.untaken_bytes > MOST_UNTAKEN_BYTES:
-            self._take_amid_span(self._worker.receive())
-
-    def _pack(self, value: Any) -> Packed:
-        try:
-            return pack(value)
-        except MemoryError:
-            # What is to be sent takes room beside what is held. The nursery stops us if that is too much.
-            self._reports_each_step = True
-            self._limit.lift()
-            self._allowed_bytes = -1  # to be set again
-            return pack(value)
-
-    # Memory
-
-    def _take_allowance(self) -> None:
-        self._allowed_bytes = self._cell.allowed_bytes
-        self._sizer.allow(self._allowed_bytes or None)
-        if self._allowed_bytes:
-            self._limit.set(self._allowed_bytes)
-        else:
-            self._limit.lift()
-
-    def _did_not_fit(self, failure: UnitError) -> bool:
-        """Whether a step failed for want of memory; a program that was refused some has its own way to say so."""
-        if is_memory_error(failure.error):
-            return True
-        held_bytes = self._cell.programs_peak
-        return bool(self._allowed_bytes and held_bytes) and held_bytes > _NEARLY_ALL * self._allowed_bytes
-
-    def _do_with_less(self, failure: UnitError, seconds: float) -> int | None:
-        """Go on with a smaller step, and send up what is held; where to go on, None if the rest of the span is dropped.
-
-        A single unit is tried once more with nothing else held, in a process that has not grown.
-        """
-        self._limit.lift()
-        self._allowed_bytes = -1  # to be set again
-        self._stopped_steps += 1
-        self._stopped_seconds += seconds
-        peak_bytes = self._meter.peak_bytes() + self._cell.programs_peak
-        trace = format_trace(failure)
-        failure.forget_frames()
-        units, start = failure.stop - failure.start, failure.start
-        self._sizer.exhausted(units)
-        is_alone = start == self._reported_to
-        if failure.spoils_earlier_steps:
-            self._stepper.take()
-            start = self._reported_to
-            self._reports_each_step = True
-        elif not is_alone and not self._report(start):
-            return None
-        is_last_resort = units == 1 and (is_alone or self._retried_unit == start)
-        self._free_memory()
-        if (is_last_resort or self._is_full()) and self._is_bloated():
-            raise _ReplacedError
-        if is_last_resort:
-            self._stopped_seconds -= seconds
-            self._stopped_steps -= 1
-            self._worker.send_failure(self._span, failure, messages.EXHAUSTED, trace, (peak_bytes, seconds))
-            return None
-        if units == 1:
-            self._retried_unit = start
-        self._most_units = max(1, units // 2)
-        self._meter.reset()
-        self._cell.unclaim(self._span, start)
-        if self._sent is not None:
-            # Fewer at once: perhaps it was they that did not fit.
-            self._sent.clear(start)
-            self._asked_to = start
-            self._window_units = 1
-        return start
-
-    def _is_full(self) -> bool:
-        return self._meter.resident_bytes() > _NEARLY_ALL * self._cell.allowed_bytes > 0
-
-    def _is_bloated(self) -> bool:
-        """Whether this process has grown over its steps by so much that a new one may do what it cannot."""
-        if not self._worker.has_done_steps:
-            return False
-        grown_bytes = self._meter.resident_bytes() - self._worker.birth_bytes
-        return grown_bytes > _BLOATED_PART * self._cell.allowed_bytes > 0
-
-    def _free_memory(self) -> None:
-        import gc
-
-        gc.collect()
-        self._trim_heap()
-
-    def _trim_heap(self) -> None:
-        """Give memory back to the kernel that was freed."""
-        import ctypes
-
-        try:
-            ctypes.CDLL(None).malloc_trim(0)
-        except (OSError, AttributeError):
-            pass  # another C library
-
-    # Failing
-
-    def _fail(self, failure: UnitError) -> None:
-        """Send up what came before, then the failure; the rest of the span is the coordinator's again."""
-        if failure.spoils_earlier_steps:
-            self._stepper.take()
-            failure.start = self._reported_to
-        elif failure.start > self._reported_to and not self._report(failure.start):
-            return
-        self._worker.send_failure(self._span, failure, messages.FAILED)
-
-    def _fail_to_pack(self, value: Any, stop: int, error: BaseException) -> None:
-        """Find the unit whose value cannot be pickled where values are kept apart; send up those before it."""
-        start = self._reported_to
-        if isinstance(self._stepper, EachStepper):
-            bad = next((number for number, one in enumerate(value) if not self._can_be_packed(one)), None)
-        else:
-            bad = None
-        if bad is None:
-            shown = f"the value is {bounded_repr([value], 0)}"
-        else:
-            if bad:
-                self._send_report(start + bad, pack(value[:bad]))
-            start, stop = start + bad, start + bad + 1
-            shown = f"its value is {bounded_repr(value, bad)}"
-        add_note(error, "what the function returned cannot be sent from the worker to its parent: it cannot be pickled")
-        self._worker.send_failure(self._span, UnitError(error, start, stop, shown), messages.FAILED)
-
-    def _can_be_packed(self, value: Any) -> bool:
-        try:
-            with self._worker.limited_time():
-                pack(value).close()
-        except (Exception, StepTimeoutError):
-            return False
-        return True
-
-    # Items that the parent sends
-
-    def _have_items(self, start: int, wanted: int) -> int:
-        """Wait for the items of a step, and ask for the next ones before they are needed; how many are in one piece."""
-        sent = self._sent
-        assert sent is not None
-        while (end := sent.window_end(start)) == start:
-            if self._asked_to <= start and not self._ask_for_items(start + wanted):
-                return 0  # all that was left has just been given to another worker
-            self._take_amid_span(self._worker.receive())
-        if self._asked_to <= sent.available_to and sent.available_to - start - wanted < self._window_units / 2:
-            self._ask_for_items(self._asked_to + wanted)
-        return min(wanted, end - start)
-
-    def _ask_for_items(self, at_least_to: int) -> bool:
-        """Ask for the next window; False if the span has no more."""
-        start = self._asked_to
-        unit_seconds = self._sizer.unit_seconds or _AHEAD_SECONDS
-        unit_bytes = self._window_bytes / self._window_units
-        units = min(
-            self._window_units * 4,
-            _AHEAD_SECONDS / max(unit_seconds, 1e-9),
-            _AHEAD_BYTES / max(unit_bytes, 1e-9),
-        )
-        stop = min(max(start + int(units), at_least_to), self._cell.stop(self._span))
-        if start >= stop:
-            return False
-        self._asked_to = stop
-        self._channel.send(messages.NEED, (self._span, start, stop))
-        return True
-
-    def _take_amid_span(self, message: Message) -> None:
-        if message.kind == messages.ITEMS:
-            span, start, stop = message.numbers
-            assert message.value is not None
-            try:
-                if span == self._span and self._sent is not None:
-                    self._window_units = stop - start
-                    self._window_bytes = message.value.total_bytes
-                    with self._worker.limited_time():
-                        self._sent.add(start, stop, message.value)
-            finally:
-                message.value.close()
-        elif message.kind == messages.ADVISE:
-            self._sizer.learn(*message.numbers[1])
-        elif message.kind == messages.TAKEN:
-            self._worker.untaken_bytes -= message.numbers[0]
-        else:
-            # The parent knows of the last report of this span before it was left here.
-            self._worker.put_off(message)
-
-
-def is_memory_error(error: BaseException) -> bool:
-    """Whether memory was refused: Python says so in two ways."""
-    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-
-
-def format_trace(failure: UnitError) -> str:
-    """As Python would show it."""
-    import traceback
-
-    return "".join(traceback.format_exception(failure.error))
-
-
-def _flush_output() -> None:
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except (ValueError, AttributeError, OSError):
-        pass  # the user's function has closed or replaced it

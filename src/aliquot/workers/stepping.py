@@ -124,10 +124,10 @@ class SentItems:
         self._windows.clear()
         self.available_to = start
 
-    def add(self, start: int, stop: int, packed: Packed) -> None:
-        """A window has come; dropped if it is not the next one, as it was asked for before `clear`."""
+    def add(self, start: int, stop: int, packed: Packed) -> bool:
+        """A window has come; False if it is not the next one, as it was asked for before `clear`."""
         if start != self.available_to:
-            return
+            return False
         try:
             items = packed.load()
         except BaseException as error:
@@ -135,6 +135,7 @@ class SentItems:
             items = _Unreadable(error)
         self._windows.append((start, stop, items))
         self.available_to = stop
+        return True
 
     def fill(self, items: Sequence[Any]) -> None:
         """All are here already."""
@@ -198,6 +199,8 @@ class EachStepper:
         except BaseException as error:
             # What was done before the unit that failed is in the list, and tells which one it was.
             failed = start + len(self._values) - before
+            if failed == stop and isinstance(error, StepTimeoutError):
+                return stop  # its time was up while it was in C, which has ended nevertheless
             raise UnitError(error, failed, failed + 1, bounded_repr(items, failed - start)) from error
         return start + len(self._values) - before
 
@@ -290,9 +293,13 @@ class JobStepper:
                 step, self._rest = step.split(1, stop - start)
             self._rest_start = stop
             done = step.with_result(_done(step.execute()))
-            self._done = done if self._done is None else joined_job(self._done, done)
         except BaseException as error:
             raise UnitError(error, start, stop) from error
+        try:
+            self._done = done if self._done is None else joined_job(self._done, done)
+        except BaseException as error:
+            # It may have changed what was joined before, in part.
+            raise UnitError(error, start, stop, spoils_earlier_steps=True) from error
         return stop
 
     def keep_note(self, note: Callable[[int], None], *, of_each: bool) -> None:

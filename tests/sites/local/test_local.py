@@ -44,7 +44,9 @@ def test_older_containers_say_it_in_two_files(tmp_path: Path, quota: int, cores:
     assert local._read_v1(str(tmp_path / "cpu.cfs_quota_us")) == cores
 
 
-@pytest.mark.parametrize(("memory", "memory_bytes"), [(None, None), (5, 5), ("8GB", 8 * 10**9), ("512MiB", 512 << 20)])
+@pytest.mark.parametrize(
+    ("memory", "memory_bytes"), [(None, None), (10**9, 10**9), ("8GB", 8 * 10**9), ("512MiB", 512 << 20)]
+)
 def test_memory_is_in_bytes_or_in_words(memory: int | str | None, memory_bytes: int | None) -> None:
     """As people write it."""
     assert Local(memory=memory).memory_bytes == memory_bytes
@@ -64,17 +66,17 @@ def test_cores_that_cannot_be_counted_are_refused(cores: object) -> None:
         Local(cores=cores)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("memory", [0, -5, "0GB", "-3GB"])
+@pytest.mark.parametrize("memory", [0, -5, "0GB", "-3GB", "20MB"])
 def test_no_memory_is_too_little(memory: int | str) -> None:
     """Said where the site is made."""
-    with pytest.raises(aliquot.UsageError, match="some memory is needed"):
+    with pytest.raises(aliquot.UsageError, match="MB for Python alone"):
         Local(memory=memory)
 
 
 def test_a_site_is_shown_as_it_is_made() -> None:
     """In messages and at the prompt."""
     assert repr(Local(cores=3)) == "Local(cores=3)"
-    assert repr(Local(cores=3, memory="1kB")) == "Local(cores=3, memory=1000)"
+    assert repr(Local(cores=3, memory="1GB")) == "Local(cores=3, memory=1000000000)"
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import os
 
 from aliquot.errors import UsageError
 from aliquot.measuring.machine import available_bytes
-from aliquot.quantities import as_count, parse_bytes
+from aliquot.quantities import as_count, format_bytes, parse_bytes
 from aliquot.sites.local.output import Output
-from aliquot.sites.local.workplace import Workplace
+from aliquot.sites.local.workplace import LEAST_WORKER_BYTES, Workplace
 from aliquot.sites.work import Work
 
 # The rest is for the user's own process, and for everybody else.
@@ -24,8 +24,9 @@ class Local:
     def __init__(self, cores: int | None = None, memory: int | str | None = None) -> None:
         self.cores = usable_cores() if cores is None else as_count(cores, "cores", "at least one core is needed")
         self.memory_bytes = None if memory is None else parse_bytes(memory)
-        if self.memory_bytes is not None and self.memory_bytes <= 0:
-            raise UsageError(f"Local(memory={memory!r}): some memory is needed")
+        if self.memory_bytes is not None and self.memory_bytes < LEAST_WORKER_BYTES:
+            least = format_bytes(LEAST_WORKER_BYTES)
+            raise UsageError(f"Local(memory={memory!r}): a worker needs {least} for Python alone, and more for work")
 
     def start(self, work: Work, output: Output) -> Workplace:
         """Start the workers of one run."""

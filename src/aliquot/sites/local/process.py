@@ -37,7 +37,9 @@ class WorkerProcess:
         self.process: int | None = None  # known when it has said that it is ready
         self.has_reported = False
         self.reported_to = 0  # in its present span
-        self.joining = -1  # the result that it joins another one into
+        self.joining = -1  # the result that it joins another one into, if it does
+        self.has_asked = False  # for items of its present span
+        self.was_killed = False  # by a signal that nothing survives
         self.is_suspended = False  # killed by us, through no fault of its step
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
         out, their_out = os.pipe()
@@ -69,6 +71,7 @@ class WorkerProcess:
     def how_it_ended(self) -> str:
         """Why it is gone, in words. Waits until it is: what it held must be free before another takes its place."""
         exit_code = self._nursery.exit_code(self._token, wait_seconds=0.3)
+        self.was_killed = exit_code == -signal.SIGKILL
         if self.is_suspended:
             return "steps failed there that others finished, so it was replaced"
         if self.cell.verdict == cell.EXHAUSTED:

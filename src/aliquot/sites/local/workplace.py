@@ -31,9 +31,9 @@ from aliquot.sites.work import Work
 from aliquot.workers import cell as verdicts
 from aliquot.workers import channel as messages
 from aliquot.workers.channel import Message
-from aliquot.workers.main import MOST_UNTAKEN_BYTES
 from aliquot.workers.nursery import the_nursery
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
+from aliquot.workers.span_run import MOST_UNTAKEN_BYTES
 
 if TYPE_CHECKING:
     from aliquot.measuring.cages import Cage
@@ -42,12 +42,14 @@ if TYPE_CHECKING:
 _MOST_FALSE_STARTS = 5
 _CLOSE_SECONDS = 2.0
 # A worker is a Python process: with less than that for each, there are fewer of them.
-_LEAST_WORKER_BYTES = 32 << 20
+LEAST_WORKER_BYTES = 32 << 20
 
 
 # A cage holds the programs of workers and pages of files too.
 _CAGE_BYTES = 64 << 20
 _cages = 0
+_REMOVE_TRIES = 50
+_REMOVE_PAUSE_SECONDS = 0.01
 
 _KINDS = {verdicts.FULL_DISK: "exhausted", verdicts.EXHAUSTED: "exhausted", verdicts.HUNG: "hung"}
 
@@ -67,7 +69,7 @@ class Workplace:
         # The nursery starts while the work is pickled.
         self._nursery = the_nursery()
         self._packed_stepper = _pack_stepper(work)
-        self._cores = max(1, min(cores, work.units, (memory_bytes or sys.maxsize) // _LEAST_WORKER_BYTES))
+        self._cores = max(1, min(cores, work.units, (memory_bytes or sys.maxsize) // LEAST_WORKER_BYTES))
         self._threads = max(1, cores // self._cores)
         self._total_bytes = memory_bytes
         self._poll = select.epoll()
@@ -146,6 +148,8 @@ class Workplace:
         match command:
             case Assign():
                 worker.reported_to = command.start
+                worker.has_asked = False
+                worker.joining = -1
                 worker.cell.allow(command.allowed_bytes)
                 worker.cell.begin(command.span, command.start, command.stop)
                 advice = (command.seconds, command.peak_bytes)
@@ -234,9 +238,7 @@ class Workplace:
 
     def _remove_places(self) -> None:
         if self._scratch is not None:
-            import shutil
-
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            _remove_tree(self._scratch)
         if self._cage is not None:
             self._cage.remove()
 
@@ -286,7 +288,7 @@ class Workplace:
         self._unwatch(worker.channel.fileno())
         reason = worker.how_it_ended()
         verdict, held_bytes = worker.cell.verdict, worker.cell.held_bytes
-        if verdict == verdicts.NONE and self._has_kernel_killed():
+        if self._has_kernel_killed() and verdict == verdicts.NONE and worker.was_killed:
             verdict = verdicts.EXHAUSTED
             reason = f"{reason}: all workers together held more than they may"
         stopped_seconds = worker.cell.seconds_in_step(time.monotonic_ns())
@@ -299,11 +301,15 @@ class Workplace:
             start = stop = 0  # it had sent up all that it had begun
         elif start == stop:
             start = worker.reported_to  # it was between steps, or sending up what it had done
-        if verdict == verdicts.EXHAUSTED and start == stop and worker.cell.unstarted_units() > 0:
-            # Its next unit was on its way here, and alone too large.
-            start, stop = worker.reported_to, worker.reported_to + 1
         is_innocent = worker.is_suspended or verdict == verdicts.REPLACED
-        if worker.process is None or (start == stop and not worker.has_reported and not is_innocent):
+        if verdict == verdicts.EXHAUSTED and start == stop and worker.joining < 0:
+            if worker.has_asked and worker.cell.unstarted_units() > 0:
+                # Its next unit was on its way here, and alone too large.
+                start, stop = worker.reported_to, worker.reported_to + 1
+            else:
+                is_innocent = True  # it still held what its last span had needed
+        has_worked = worker.has_reported or worker.joining >= 0 or is_innocent
+        if worker.process is None or (start == stop and not has_worked):
             self._false_starts += 1
         del self._workers[worker.number]
         worker.close()
@@ -354,9 +360,11 @@ class Workplace:
             case messages.JOINED:
                 span, peak_bytes = message.numbers
                 assert message.value is not None
+                self._false_starts = 0
                 self._results[worker.joining] = message.value
                 self._events.append(Joined(worker.number, span, worker.joining, message.value.total_bytes, peak_bytes))
             case messages.NEED:
+                worker.has_asked = True
                 self._send_items(worker, *message.numbers)
             case messages.READY:
                 (worker.process,) = message.numbers
@@ -416,6 +424,17 @@ class Workplace:
     def _unwatch(self, descriptor: int) -> None:
         if self._watched.pop(descriptor, None) is not None:
             self._poll.unregister(descriptor)
+
+
+def _remove_tree(path: str) -> None:
+    """Also where a process that was just killed is still writing to it."""
+    import shutil
+
+    for _ in range(_REMOVE_TRIES):
+        shutil.rmtree(path, ignore_errors=True)
+        if not os.path.exists(path):
+            return
+        time.sleep(_REMOVE_PAUSE_SECONDS)
 
 
 def _make_scratch() -> str:
