@@ -466,8 +466,10 @@ class Coordinator:
 
     def _give_join(self, worker: Worker, commands: list[Command]) -> bool:
         """Have a worker join two results, if some wait and there is memory for it."""
+        if self._tree is None or not self._tree.large_joins or self.is_stopping:
+            return False
         has_others = self._has_others(worker)
-        if self._tree is None or self.is_stopping or (worker.is_suspended and has_others):
+        if worker.is_suspended and has_others:
             return False
         join = self._tree.take_join(
             lambda join: (join.avoid != worker.id or not has_others) and self._is_room_for(join)

@@ -54,7 +54,7 @@ def make_options(
         target_seconds = min(target_seconds, wall_seconds / _STEPS_A_WALL)
     site = on or Local()
     if memory is not None:
-        site = Local(site.cores, memory)
+        site = Local(site.cores, memory, site.step_bytes)
     return Options(
         site,
         size,

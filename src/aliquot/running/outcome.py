@@ -88,6 +88,11 @@ class Report(NamedTuple):
     costs: tuple[tuple[int, int, float], ...] = ()  # units from, up to, and the seconds that they took
 
     @property
+    def cores_used(self) -> float:
+        """How many cores a step used, on the average: more than 1 where the function has threads or programs."""
+        return self.cpu_seconds / self.useful_seconds if self.useful_seconds > 0 else 0.0
+
+    @property
     def efficiency(self) -> float:
         """Useful CPU time / (cores x wall time)."""
         available = self.cores * self.wall_seconds

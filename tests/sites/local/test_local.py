@@ -9,6 +9,9 @@ import aliquot
 from aliquot.quantities import parse_bytes
 from aliquot.sites import Local
 from aliquot.sites.local import local
+from aliquot.sites.local.output import ParentOutput
+from aliquot.sites.work import Work
+from aliquot.workers.stepping import EachStepper, RangeItems
 
 
 def test_by_default_all_cores_that_this_process_may_use_are_used() -> None:
@@ -118,3 +121,24 @@ def test_an_amount_that_was_worked_out_may_be_a_float() -> None:
     """Half of what a machine has is one."""
     written: object = 2.5e9
     assert parse_bytes(written) == 2_500_000_000  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("memory", "step_memory", "workers"), [("1GB", "400MB", 2), ("1GB", "2GB", 1), ("8GB", "1GB", 4)]
+)
+def test_as_many_workers_run_as_steps_of_a_given_size_fit(memory: str, step_memory: str, workers: int) -> None:
+    """And each may hold that much."""
+    site = Local(cores=4, memory=memory, step_memory=step_memory)
+    work = Work(EachStepper(abs, RangeItems(range(100))), 100)
+    workplace = site.start(work, ParentOutput())
+    try:
+        assert workplace.expected_workers == workers
+        assert workplace.total_bytes == min(parse_bytes(memory), workers * parse_bytes(step_memory))
+    finally:
+        workplace.close()
+
+
+def test_steps_need_some_memory() -> None:
+    """Said where the site is made."""
+    with pytest.raises(aliquot.UsageError, match="step_memory='1MB'"):
+        Local(step_memory="1MB")

@@ -19,24 +19,36 @@ class Local:
     ``cores`` is how many workers there are at once; by default as many as this process may use. ``memory`` is what they
     may hold together, in bytes or as '8GB': steps are kept small enough for it by what was measured, and one that holds
     more than its part is stopped. By default it is nine tenths of what the machine, or the container, has available.
+    With ``step_memory`` each step may hold that much, and there are as many workers as fit; by default each core has
+    one, and an equal part.
     """
 
-    def __init__(self, cores: int | None = None, memory: int | str | None = None) -> None:
+    def __init__(
+        self, cores: int | None = None, memory: int | str | None = None, step_memory: int | str | None = None
+    ) -> None:
         self.cores = usable_cores() if cores is None else as_count(cores, "cores", "at least one core is needed")
         self.memory_bytes = None if memory is None else parse_bytes(memory)
         if self.memory_bytes is not None and self.memory_bytes < LEAST_WORKER_BYTES:
             least = format_bytes(LEAST_WORKER_BYTES)
             raise UsageError(f"Local(memory={memory!r}): a worker needs {least} for Python alone, and more for work")
 
+        self.step_bytes = None if step_memory is None else parse_bytes(step_memory)
+        if self.step_bytes is not None and self.step_bytes < LEAST_WORKER_BYTES:
+            raise UsageError(f"Local(step_memory={step_memory!r}): a worker needs {format_bytes(LEAST_WORKER_BYTES)}")
+
     def start(self, work: Work, output: Output) -> Workplace:
         """Start the workers of one run."""
-        memory_bytes = self.memory_bytes or int(available_bytes() * _AVAILABLE_PART)
+        cores, memory_bytes = self.cores, self.memory_bytes or int(available_bytes() * _AVAILABLE_PART)
+        if self.step_bytes is not None:
+            cores = max(1, min(cores, memory_bytes // self.step_bytes))
+            memory_bytes = min(memory_bytes, cores * self.step_bytes)
         is_caged = self.memory_bytes is not None
-        return Workplace(work, output, cores=self.cores, memory_bytes=memory_bytes, is_caged=is_caged)
+        return Workplace(work, output, cores=cores, memory_bytes=memory_bytes, is_caged=is_caged)
 
     def __repr__(self) -> str:
         memory = "" if self.memory_bytes is None else f", memory={self.memory_bytes}"
-        return f"Local(cores={self.cores}{memory})"
+        step = "" if self.step_bytes is None else f", step_memory={self.step_bytes}"
+        return f"Local(cores={self.cores}{memory}{step})"
 
 
 def usable_cores() -> int:
