@@ -31,7 +31,7 @@ _BYTES_A_SECOND = 4e9
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 0.005, 0.1
 _PROGRAMS_SECONDS = 0.02
 # Programs can be started without our noticing: so often all processes are looked at nevertheless.
-_ALL_PROGRAMS_NANOSECONDS = 500_000_000
+_ALL_PROGRAMS_NANOSECONDS = 1_000_000_000
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -133,7 +133,7 @@ class _Watched:
                 self._kill(EXHAUSTED, held, programs)
                 return _LONGEST_SECONDS
         room = max(0, allowed - held) / _BYTES_A_SECOND
-        return min(_PROGRAMS_SECONDS if programs else _LONGEST_SECONDS, room)
+        return min(_PROGRAMS_SECONDS if self.may_have_programs else _LONGEST_SECONDS, room)
 
     def _look_at_time(self, now: int) -> float:
         overdue = self.cell.overdue_nanoseconds(now)
