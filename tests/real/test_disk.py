@@ -36,6 +36,13 @@ def test_a_unit_that_fills_the_disk_is_set_aside() -> None:
     assert not any(os.path.exists(place) or os.path.exists(os.path.dirname(place)) for place in places)
 
 
+def test_temporary_files_are_measured() -> None:
+    """The most that a worker had at once."""
+    job = aliquot.FunctionJob(lambda units: [write_and_stay(unit) for unit in units], aliquot.open(range(4)))
+    report = aliquot.run(job, disk=20 * MB, on=aliquot.sites.Local(cores=1)).report
+    assert 4 * (MB // 10) <= report.scratch_bytes <= MB
+
+
 def test_without_a_limit_temporary_files_are_where_they_always_are() -> None:
     """And stay, as a function may return their names."""
     for path in aliquot.map(write_and_stay, range(2), on=TWO):

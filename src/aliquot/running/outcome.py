@@ -77,6 +77,7 @@ class Report(NamedTuple):
     spilled_bytes: int
     read_bytes: int = 0  # by workers and their programs, from wherever
     written_bytes: int = 0
+    scratch_bytes: int = 0  # the most that a worker had in temporary files, where they are limited
     failed_units: int = 0  # set aside
     left_units: int = 0  # never begun, as the run stopped
     exhausted_steps: int = 0  # held more than they were allowed, and were stopped

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 
+from aliquot.measuring.usage import directory_bytes
 from aliquot.sizing import ReportPacer
 from aliquot.workers import channel as messages
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
@@ -66,7 +67,7 @@ class SpanRun:
         self._steps = 0
         self._busy_seconds = 0.0
         self._used = worker.usage.read()  # until the last measurement
-        self._usage = (0.0, 0, 0)  # CPU seconds, bytes read and written
+        self._usage = (0.0, 0, 0, 0)  # CPU seconds, bytes read and written, bytes in the scratch directory
         self._stopped_steps = 0  # that did not fit
         self._stopped_seconds = 0.0
         self._seen: list[tuple[float, float, float]] = []  # units of a step, seconds, how many
@@ -210,11 +211,14 @@ class SpanRun:
     def _measure_usage(self) -> None:
         used, before = self._worker.usage.read(), self._used
         self._used = used
-        cpu_seconds, read_bytes, written_bytes = self._usage
+        cpu_seconds, read_bytes, written_bytes, scratch_bytes = self._usage
+        if self._cell.allowed_disk_bytes:
+            scratch_bytes = max(scratch_bytes, directory_bytes(os.environ["TMPDIR"]))
         self._usage = (
             cpu_seconds + used.cpu_seconds - before.cpu_seconds,
             read_bytes + used.read_bytes - before.read_bytes,
             written_bytes + used.written_bytes - before.written_bytes,
+            scratch_bytes,
         )
 
     def _report(self, stop: int) -> bool:
@@ -261,7 +265,7 @@ class SpanRun:
         self._reported_to = stop
         self._steps = 0
         self._busy_seconds = self._stopped_seconds = 0.0
-        self._usage = (0.0, 0, 0)
+        self._usage = (0.0, 0, 0, 0)
         self._stopped_steps = 0
         self._seen.clear()
         self._seen_peaks.clear()

@@ -85,6 +85,7 @@ class Workplace:
         self.cpu_seconds = 0.0  # that workers and their programs used
         self.read_bytes = 0
         self.written_bytes = 0
+        self.scratch_bytes = 0  # the most that a worker had in its scratch directory
         self._scratch = None if work.disk_bytes is None else _make_scratch()
         self._cage = self._open_cage() if is_caged else None
         self._kills = 0  # by the kernel, in the cage
@@ -390,6 +391,7 @@ class Workplace:
         self.cpu_seconds += usage[0]
         self.read_bytes += usage[1]
         self.written_bytes += usage[2]
+        self.scratch_bytes = max(self.scratch_bytes, usage[3])
         self._false_starts = 0
         worker.has_reported = True
         worker.reported_to = stop
