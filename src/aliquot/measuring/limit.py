@@ -5,7 +5,7 @@ import resource
 
 _PAGE_BYTES = resource.getpagesize()
 # A little below what is allowed: pages of files and of the stack are not counted by the limit.
-_PART = 0.98
+_PART = 0.96
 # So little room would make the interpreter itself fail.
 _LEAST_ROOM_BYTES = 4 << 20
 
