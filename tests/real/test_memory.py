@@ -74,8 +74,8 @@ def test_two_workers_never_hold_more_than_they_may(weight_of: Any, size: int | N
     assert outcome.value == list(range(UNITS))
     assert sampler.looks > 10
     assert sampler.peak_bytes <= ALLOWED_BYTES
-    # A single one may be seen a fiftieth above its half before it is stopped; the two together never.
-    assert outcome.report.peak_bytes <= 1.02 * ALLOWED_BYTES / 2
+    # A single one may have more than its half while the other waits; the two together never.
+    assert outcome.report.peak_bytes <= ALLOWED_BYTES
     assert outcome.report.allowed_bytes == ALLOWED_BYTES
     assert outcome.report.enforced_by
 
