@@ -32,8 +32,10 @@ from aliquot.coordinator.commands import (
 from aliquot.coordinator.coordinator import Coordinator, ImpossibleEventError
 from aliquot.coordinator.events import (
     Event,
+    Halted,
     Joined,
     Progressed,
+    Restored,
     SourceGrew,
     StepExhausted,
     StepFailed,
@@ -57,6 +59,7 @@ __all__ = [
     "FailJoin",
     "Finish",
     "GiveUp",
+    "Halted",
     "ImpossibleEventError",
     "Join",
     "Joined",
@@ -64,6 +67,7 @@ __all__ = [
     "Merge",
     "MergeAsTree",
     "Progressed",
+    "Restored",
     "Skip",
     "SourceGrew",
     "Spill",

@@ -135,8 +135,3 @@ class Finish(NamedTuple):
 
 
 Command = Assign | Trim | Advise | Allow | Suspend | Join | Append | Skip | Merge | Spill | GiveUp | FailJoin | Finish
-
-COMMANDS = {
-    kind.__name__: kind
-    for kind in (Assign, Trim, Advise, Allow, Suspend, Join, Append, Skip, Merge, Spill, GiveUp, FailJoin, Finish)
-}

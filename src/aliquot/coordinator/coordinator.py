@@ -8,8 +8,10 @@ from aliquot.coordinator.budget import Budget
 from aliquot.coordinator.commands import Advise, Allow, Assign, Command, FailJoin, GiveUp, Join, Suspend, Trim
 from aliquot.coordinator.events import (
     Event,
+    Halted,
     Joined,
     Progressed,
+    Restored,
     SourceGrew,
     StepExhausted,
     StepFailed,
@@ -96,7 +98,8 @@ class Coordinator:
         self._owners = 0  # workers that own something, or join
         self._joins: dict[int, LargeJoin] = {}  # by the worker that does it
         self._is_finished = False
-        self.is_stopping = False  # too many units have failed
+        self.is_stopping = False  # too many units have failed, or nobody wants the run any more
+        self.is_halted = False  # nobody does
         self.units = 0
         self.is_complete = False
         self.done_units = 0
@@ -124,6 +127,8 @@ class Coordinator:
     @property
     def is_over(self) -> bool:
         """Whether every unit is done or was given up, or nothing more is begun and all that was has ended."""
+        if self.is_halted:
+            return not self._owners
         if self.is_stopping:
             return not self._owners and not self._waiting.suspects and not self._is_front_waiting()
         are_done = self.is_complete and self.done_units + self.failed_units == self.units
@@ -133,7 +138,7 @@ class Coordinator:
     def is_front_done(self) -> bool:
         """Whether all that is wanted of a run that stops is done: nothing, or what comes before its first failure."""
         appended_to = self._joining.appended_to if isinstance(self._joining, AppendInOrder) else 0
-        return not self._finish_front or appended_to >= self._first_failed
+        return self.is_halted or not self._finish_front or appended_to >= self._first_failed
 
     @property
     def failures(self) -> list[GiveUp]:
@@ -191,6 +196,10 @@ class Coordinator:
                 self._results_joined(event, commands)
             case SourceGrew():
                 self._grow(event.units, event.is_complete)
+            case Restored():
+                self._restore(event, commands)
+            case Halted():
+                self.is_halted = self.is_stopping = True
             case Ticked():
                 self._outlook.expect_silent_workers_longer(now_seconds)
 
@@ -378,7 +387,8 @@ class Coordinator:
         self._waiting.add(Waiting(failed.stop, worker.stop))
 
     def _give_up(self, given_up: GiveUp, commands: list[Command]) -> None:
-        self._note_given_up(given_up, commands)
+        commands.append(given_up)
+        self._note_given_up(given_up)
         most = self._most_failed if self._most_failed >= 1 else self._most_failed * self.units
         if self.failed_units > most:
             self.is_stopping = True
@@ -386,15 +396,38 @@ class Coordinator:
                 # Enough to see what is wrong: what else has failed is not looked into.
                 for suspect in self._waiting.take_suspects():
                     rest = GiveUp(suspect.start, suspect.stop, suspect.error, suspect.attempts, suspect.avoid)
-                    self._note_given_up(rest, commands)
+                    commands.append(rest)
+                    self._note_given_up(rest)
         else:
             commands += self._joining.skip(given_up.start, given_up.stop)
 
-    def _note_given_up(self, given_up: GiveUp, commands: list[Command]) -> None:
+    def _note_given_up(self, given_up: GiveUp) -> None:
         self._failed.append(given_up)
         self._first_failed = min(self._first_failed, given_up.start)
         self.failed_units += given_up.stop - given_up.start
-        commands.append(given_up)
+
+    def _restore(self, event: Restored, commands: list[Command]) -> None:
+        """Take what an earlier sitting has done for done."""
+        if self._workers or self.done_units or self.failed_units:
+            raise ImpossibleEventError("an earlier sitting cannot be restored amid a run")
+        given_up = [(start, stop, None, attempts) for start, stop, attempts in event.given_up]
+        self._waiting = WaitingUnits()
+        reached = 0
+        for start, stop, _, _ in sorted([*event.done, *given_up], key=lambda piece: piece[0]):
+            if not reached <= start < stop <= self.units:
+                raise ImpossibleEventError(f"{start} to {stop} was done twice, or is not one of {self.units} units")
+            self._waiting.add(Waiting(reached, start))
+            reached = stop
+        self._waiting.add(Waiting(reached, self.units))
+        for start, stop, attempts in event.given_up:
+            self._note_given_up(GiveUp(start, stop, None, attempts))
+            commands += self._joining.skip(start, stop)
+        for start, stop, result, result_bytes in event.done:
+            self.done_units += stop - start
+            if result is None:
+                commands += self._joining.restore(start, stop)
+            else:
+                commands += self._joining.add(start, stop, result, result_bytes)
 
     def _stop_early(self, commands: list[Command]) -> None:
         """Begin nothing new: what was begun ends, and what has failed is isolated."""
@@ -403,7 +436,7 @@ class Coordinator:
                 self._drain_if_stopping(worker, commands)
 
     def _drain_if_stopping(self, worker: Worker, commands: list[Command]) -> None:
-        is_wanted = worker.attempts > 0 or self._is_front(worker.done_to)
+        is_wanted = not self.is_halted and (worker.attempts > 0 or self._is_front(worker.done_to))
         if self.is_stopping and not is_wanted and not worker.is_drained:
             self._drain(worker, commands)
 
@@ -575,6 +608,8 @@ class Coordinator:
 
     def _may_begin(self, waiting: Waiting) -> bool:
         """Whether anybody may: of a run that stops, only what has failed is looked into, and the front."""
+        if self.is_halted:
+            return False
         return not self.is_stopping or waiting.attempts > 0 or self._is_front(waiting.start)
 
     def _has_others(self, worker: Worker) -> bool:

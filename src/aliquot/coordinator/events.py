@@ -113,13 +113,37 @@ class SourceGrew(NamedTuple):
 
 
 @record
+class Restored(NamedTuple):
+    """First of all: what an earlier sitting of the same run has done and has given up.
+
+    ``done`` are pieces (start, stop, result, result bytes), in order; the result is None where it has been appended.
+    ``given_up`` are (start, stop, attempts).
+    """
+
+    done: tuple[tuple[int, int, int | None, int], ...]
+    given_up: tuple[tuple[int, int, int], ...] = ()
+
+
+@record
+class Halted(NamedTuple):
+    """Whoever wanted the run wants it to stop: nothing more is begun, not even of what has failed."""
+
+
+@record
 class Ticked(NamedTuple):
     """Some time has passed: see `Coordinator.wake_seconds`."""
 
 
-Event = WorkerJoined | WorkerLost | Progressed | Trimmed | StepFailed | StepExhausted | Joined | SourceGrew | Ticked
-
-EVENTS = {
-    kind.__name__: kind
-    for kind in (WorkerJoined, WorkerLost, Progressed, Trimmed, StepFailed, StepExhausted, Joined, SourceGrew, Ticked)
-}
+Event = (
+    WorkerJoined
+    | WorkerLost
+    | Progressed
+    | Trimmed
+    | StepFailed
+    | StepExhausted
+    | Joined
+    | SourceGrew
+    | Restored
+    | Halted
+    | Ticked
+)

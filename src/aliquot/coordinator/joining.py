@@ -19,12 +19,16 @@ class Joining(Protocol):
     def skip(self, start: int, stop: int) -> list[Command]:
         """There will be no result for these units."""
 
+    def restore(self, start: int, stop: int) -> list[Command]:
+        """An earlier sitting has appended the result of these units."""
+
     def finish(self) -> list[Command]:
         """Make one of all; called when every unit is done or was given up."""
 
 
-# Stands for the result of units that were given up.
+# Stand for the result of units that were given up, and of those whose result was appended before.
 _NO_RESULT = -1
+_APPENDED = -2
 # To send a result to a worker and back takes longer than to join such a small one.
 _MOST_SMALL_BYTES = 1 << 20
 
@@ -56,13 +60,21 @@ class AppendInOrder:
         self._waiting[start] = (stop, _NO_RESULT, 0)
         return self._append_all()
 
+    def restore(self, start: int, stop: int) -> list[Command]:
+        """Go on behind them."""
+        self._waiting[start] = (stop, _APPENDED, 0)
+        return self._append_all()
+
     def _append_all(self) -> list[Command]:
         commands: list[Command] = []
         while (waiting := self._waiting.pop(self.appended_to, None)) is not None:
             start = self.appended_to
             self.appended_to, result, its_bytes = waiting
             self.waiting_bytes -= its_bytes
-            commands.append(Skip(start, self.appended_to) if result == _NO_RESULT else Append(result))
+            if result == _NO_RESULT:
+                commands.append(Skip(start, self.appended_to))
+            elif result != _APPENDED:
+                commands.append(Append(result))
         if len(self._farthest) > 2 * len(self._waiting) + 64:
             self._farthest = [entry for entry in self._farthest if -entry[0] in self._waiting]
             heapq.heapify(self._farthest)
@@ -95,6 +107,10 @@ class AppendAsTheyCome:
     def skip(self, start: int, stop: int) -> list[Command]:
         """Say so at once."""
         return [Skip(start, stop)]
+
+    def restore(self, start: int, stop: int) -> list[Command]:
+        """Nothing more is to be done."""
+        return []
 
     def finish(self) -> list[Command]:
         """Nothing waits."""
@@ -147,6 +163,10 @@ class MergeAsTree:
     def skip(self, start: int, stop: int) -> list[Command]:
         """Nothing is merged for them."""
         return []
+
+    def restore(self, start: int, stop: int) -> list[Command]:
+        """Never: what is merged is in memory, and gone with its process."""
+        raise AssertionError(f"units {start} to {stop} cannot have been merged by an earlier sitting")
 
     def take_join(self, may_have: Callable[[LargeJoin], bool]) -> LargeJoin | None:
         """The first that somebody may do; it is under way until `joined` or `put_back`."""
