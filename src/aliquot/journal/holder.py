@@ -1,0 +1,310 @@
+"""Who holds a run directory, so that no two processes work in it.
+
+The file ``holder`` is locked for as long as it is held; the system unlocks it when the process ends, however it does.
+Where a file system has no locks, the file is made by one and removed by it. Whether one that was left belongs to a
+process that still runs is then decided by its number and the time it began, which only its own machine can tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import os
+import socket
+import sys
+import time
+import uuid
+import weakref
+from typing import NamedTuple
+
+from msgspec import Struct, ValidationError, convert
+
+from aliquot.journal.errors import JournalError, RunHeldError
+from aliquot.journal.explaining import explain_os_error
+from aliquot.journal.json_text import from_json, to_json
+
+# Someone who looks whether it is held locks it for a moment; so does one who finds that it was removed meanwhile.
+_PATIENCE_SECONDS = 1.0
+_PAUSE_SECONDS = 0.01
+
+
+class Holder(Struct, frozen=True):
+    """A process that holds a run directory."""
+
+    pid: int
+    host: str
+    # The boot and the space of process numbers that `pid` belongs to; empty where the system does not tell.
+    boot: str
+    pid_space: str
+    # In clock ticks since the boot; None where the system does not tell.
+    process_began_ticks: int | None
+    since: str
+    command: str
+
+    @classmethod
+    def this_process(cls, command: str) -> Holder:
+        """Describe this process."""
+        return cls(
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            boot=_boot(),
+            pid_space=_pid_space(),
+            process_began_ticks=_began_ticks(os.getpid()),
+            since=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+            command=command,
+        )
+
+    def is_running(self) -> bool | None:
+        """Whether that very process still runs; None where that cannot be known from here."""
+        if self.host != socket.gethostname():
+            return None
+        if self.boot != _boot():
+            return False
+        if self.pid_space != _pid_space():
+            return None
+        if os.path.exists("/proc/self/stat"):
+            began = _began_ticks(self.pid)
+            return began is not None and self.process_began_ticks in (None, began)
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} since {self.since} ({self.command})"
+
+
+class _Found(NamedTuple):
+    """What is in the file, and of whom that is, if it makes sense."""
+
+    content: bytes
+    holder: Holder | None
+
+
+class Hold:
+    """Has the run directory from its making until `release`."""
+
+    def __init__(self, path: str, command: str) -> None:
+        self.path = path
+        self._content = to_json(Holder.this_process(command)).encode()
+        # None where the file system has no locks.
+        self._descriptor: int | None = None
+        try:
+            if not self._lock():
+                self._make()
+        except OSError as error:
+            raise explain_os_error(error, path) from error
+
+    def release(self) -> None:
+        """Let others have it. May be called again."""
+        content, self._content = self._content, b""
+        if self._descriptor is not None:
+            descriptor, self._descriptor = self._descriptor, None
+            _held.discard(self)
+            # Emptied, not removed: others may have it open and wait.
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, 0)
+            os.close(descriptor)
+        elif content and _read(self.path).content == content:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+
+    def close_in_child(self) -> None:
+        """A forked process shares the lock, and would keep it when this one is killed."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        self._content = b""
+
+    def _lock(self) -> bool:
+        """Lock the file and write into it who has it; False where there are no locks."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                is_locked = _try_lock(descriptor)
+                if is_locked is None:
+                    return False
+                # One that was removed before it was locked keeps nobody out.
+                if is_locked and _is_the_file(descriptor, self.path):
+                    os.pwrite(descriptor, self._content, 0)
+                    os.ftruncate(descriptor, len(self._content))
+                    self._descriptor = descriptor
+                    _held.add(self)
+                    return True
+            finally:
+                if self._descriptor is None:
+                    os.close(descriptor)
+            if not is_locked:
+                found = _read(self.path)
+                is_certain = found.holder is not None and found.holder.is_running() is not False
+                if is_certain or time.monotonic() > deadline:
+                    raise _is_held(self.path, found)
+            time.sleep(_PAUSE_SECONDS)
+
+    def _make(self) -> None:
+        """Without locks: make the file where there is none, or where the one who made it no longer runs."""
+        own = f"{self.path}.{uuid.uuid4().hex}"
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        try:
+            with open(own, "wb") as file:
+                file.write(self._content)
+            while not _link(own, self.path):
+                found = _read(self.path)
+                if found.holder is not None and found.holder.is_running() is not False:
+                    raise _is_held(self.path, found)
+                self._take_away(found)
+                if time.monotonic() > deadline:
+                    raise _is_held(self.path, found)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(own)
+
+    def _take_away(self, found: _Found) -> None:
+        """Remove a file that was left by one who no longer runs; not the one of another who was quicker in that."""
+        aside = f"{self.path}.{uuid.uuid4().hex}"
+        try:
+            os.rename(self.path, aside)
+        except FileNotFoundError:
+            return
+        if _read(aside).content != found.content:
+            _link(aside, self.path)
+        os.unlink(aside)
+
+
+# Those of this process.
+_held: weakref.WeakSet[Hold] = weakref.WeakSet()
+
+
+def _close_all_in_child() -> None:
+    for hold in list(_held):
+        hold.close_in_child()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_close_all_in_child)
+
+
+def find_holder(path: str) -> Holder | None:
+    """Who holds it now; None if nobody does. One on another machine is said to where nothing else can be known."""
+    found = _read(path).holder
+    if found is None:
+        return None
+    is_running = found.is_running()
+    if is_running is None:
+        is_running = _is_locked(path)
+    return found if is_running else None
+
+
+def _try_lock(descriptor: int) -> bool | None:
+    """Whether the lock was got; None where the file system has none."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_locked(path: str) -> bool:
+    """Whether someone, anywhere, has it locked; True where that cannot be known."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _read(path: str) -> _Found:
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError:
+        return _Found(b"", None)
+    try:
+        return _Found(content, convert(from_json(content.decode()), Holder))
+    except (ValueError, ValidationError):
+        return _Found(content, None)  # released, or being written
+
+
+def _is_held(path: str, found: _Found) -> JournalError:
+    holder = found.holder
+    if holder is None:
+        who, advice = "another process", f"Wait until it ends; 'fuser {path}' says which one it is"
+    elif holder.is_running() is None:
+        who = f"{holder}; whether it still runs cannot be known on {socket.gethostname()}"
+        advice = f"Wait for it, or stop it there. If you know that it has ended, remove {path}"
+    elif holder.is_running():
+        who, advice = str(holder), f"Wait for it, or stop it with 'kill {holder.pid}'"
+    else:
+        who = f"{holder}, which has ended; but something that it started has not"
+        advice = f"'fuser {path}' says what that is"
+    return RunHeldError(
+        f"the run is held by {who}", path=path, advice=f"{advice}. Another run can go on beside it with --run-dir"
+    )
+
+
+def _link(own: str, path: str) -> bool:
+    """Put a file in place, whole, if there is none."""
+    try:
+        os.link(own, path)
+    except FileExistsError:
+        return False
+    except OSError:
+        # A file system without links: then it is made first and filled after.
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError:
+            return False
+        with open(own, "rb") as file, open(descriptor, "wb") as target:
+            target.write(file.read())
+    return True
+
+
+def _is_the_file(descriptor: int, path: str) -> bool:
+    """Whether the open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _began_ticks(pid: int) -> int | None:
+    """When a process began, which with its number tells it from all others; None if it has ended or none is told."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def _boot() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _pid_space() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def this_command() -> str:
+    """The command line of this process."""
+    return " ".join(sys.argv) or "python"

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from aliquot.errors import UsageError
+from aliquot.journal import Journal, RunDirectory, RunHeldError, RunSummary, clean, list_runs
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> str:
+    return str(tmp_path / ".aliquot")
+
+
+def make_run(directory: str, name: str, status: str | None, *, seconds: float = 1e9) -> RunDirectory:
+    run = RunDirectory(os.path.join(directory, name))
+    with run.hold(), Journal.create(run.journal_path, {"command": "c"}) as journal:
+        if status is not None:
+            journal.set("status", status)
+        journal.set("units", 100)
+        journal.set("outputs", [f"{name}.sam"])
+        journal.record_piece(0, 30, b"")
+        journal.record_piece(40, 50, b"")
+        journal.record_failure(30, 31, {})
+        journal.commit()
+        Path(run.spool, "piece").write_bytes(b"x" * 100_000)
+    for path in (run.journal_path, run.holder_path):
+        os.utime(path, (seconds, seconds))
+    return run
+
+
+def by_name(directory: str) -> dict[str, RunSummary]:
+    return {run.name: run for run in list_runs(directory)}
+
+
+def test_where_there_is_nothing_there_are_no_runs(directory: str) -> None:
+    """Neither without the directory nor with an empty one."""
+    assert list_runs(directory) == []
+    assert clean(directory) == []
+    os.mkdir(directory)
+    assert list_runs(directory) == []
+
+
+def test_runs_are_listed_the_last_one_first(directory: str) -> None:
+    """With all that a line in a list wants; other files and directories are no runs."""
+    make_run(directory, "old", "done", seconds=1e9)
+    make_run(directory, "new", "failed", seconds=2e9)
+    Path(directory, "notes").mkdir()
+    Path(directory, "file").touch()
+    new, old = list_runs(directory)
+    assert (new.name, new.status, new.units, new.done_units, new.failed_units) == ("new", "failed", 100, 40, 1)
+    assert (new.outputs, new.changed_seconds, new.holder, new.problem) == (["new.sam"], 2e9, None, None)
+    assert new.path == os.path.join(directory, "new")
+    assert 100_000 < new.size_bytes < 300_000
+    assert old.status == "done"
+
+
+@pytest.mark.parametrize(
+    ("status", "held", "free"),
+    [
+        ("running", "running", "interrupted"),
+        ("finishing", "finishing", "interrupted"),
+        ("interrupted", "interrupted", "interrupted"),
+        ("failed", "failed", "failed"),
+        ("done", "done", "done"),
+        (None, "running", "interrupted"),
+    ],
+)
+def test_a_run_that_goes_on_but_that_nobody_holds_was_interrupted(
+    directory: str, status: str | None, held: str, free: str
+) -> None:
+    """By a kill, which leaves no word."""
+    run = make_run(directory, "a", status)
+    assert by_name(directory)["a"].status == free
+    with run.hold():
+        summary = by_name(directory)["a"]
+        assert summary.status == held
+        assert summary.holder is not None
+        assert summary.holder.pid == os.getpid()
+
+
+def test_a_run_without_a_journal_was_interrupted_before_it_began(directory: str) -> None:
+    """Or is about to begin."""
+    run = RunDirectory(os.path.join(directory, "a"))
+    with run.hold():
+        assert by_name(directory)["a"].status == "running"
+    summary = by_name(directory)["a"]
+    assert (summary.status, summary.units, summary.done_units) == ("interrupted", None, 0)
+
+
+def test_a_damaged_journal_does_not_hide_the_other_runs(directory: str) -> None:
+    """It is listed with what is wrong with it."""
+    make_run(directory, "good", "done")
+    run = make_run(directory, "bad", "done")
+    Path(run.journal_path).write_bytes(b"nonsense" * 1000)
+    runs = by_name(directory)
+    assert runs["good"].status == "done"
+    assert runs["bad"].status == "damaged"
+    assert "not a journal" in (runs["bad"].problem or "")
+
+
+def test_cleaning_removes_what_is_done_and_nothing_else(directory: str) -> None:
+    """Not what could be resumed."""
+    for name in ("done", "failed", "running"):
+        make_run(directory, name, name)
+    assert [run.name for run in clean(directory)] == ["done"]
+    assert sorted(by_name(directory)) == ["failed", "running"]
+    assert sorted(os.listdir(directory)) == [".gitignore", "failed", "running"]
+
+
+def test_cleaning_removes_what_is_named_whatever_its_status(directory: str) -> None:
+    """Others stay, also those that are done; a name given twice is one."""
+    for name in ("a", "b", "c"):
+        make_run(directory, name, "running")
+    Path(directory, "b", "journal.sqlite").write_bytes(b"")
+    make_run(directory, "d", "done")
+    assert [run.name for run in clean(directory, ["b", "a", "b"])] == ["b", "a"]
+    assert sorted(by_name(directory)) == ["c", "d"]
+
+
+def test_a_run_that_is_held_is_never_removed(directory: str) -> None:
+    """Passed over, or refused if it was named."""
+    run = make_run(directory, "a", "done")
+    with run.hold():
+        assert clean(directory) == []
+        with pytest.raises(RunHeldError, match=f"process {os.getpid()}"):
+            clean(directory, ["a"])
+        assert os.path.exists(run.journal_path)
+    assert [one.name for one in clean(directory)] == ["a"]
+
+
+def test_a_name_that_is_not_there(directory: str) -> None:
+    """Nothing is removed then, and the nearest name is offered."""
+    make_run(directory, "out.sam", "done")
+    with pytest.raises(UsageError, match=r"no run 'out.sma' .*did you mean 'out.sam'\?"):
+        clean(directory, ["out.sam", "out.sma"])
+    with pytest.raises(UsageError, match=r"no run 'zzzzzz' .*there are out.sam"):
+        clean(directory, ["zzzzzz"])
+    assert list(by_name(directory)) == ["out.sam"]
+
+
+def test_what_a_killed_removal_left_is_removed_by_the_next(directory: str) -> None:
+    """It is no run, and not listed."""
+    make_run(directory, "a", "done")
+    os.rename(os.path.join(directory, "a"), os.path.join(directory, ".a.removed.123"))
+    assert list_runs(directory) == []
+    clean(directory)
+    assert os.listdir(directory) == [".gitignore"]
