@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from aliquot.errors import JobError
+
+
+class CommandError(JobError):
+    """A command did not do its work: it failed, was killed, or left an output out.
+
+    ``command`` is what the shell was given. ``status`` is the exit status, ``signal`` the name of the signal that ended
+    it; None where there is none. ``stderr`` is the end of what it wrote to standard error. ``place`` is the directory
+    with its files, None where they were removed: whoever removes them says so by setting it.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        command: str,
+        status: int | None = None,
+        signal: str | None = None,
+        stderr: str = "",
+        place: str | None = None,
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.command = command
+        self.status = status
+        self.signal = signal
+        self.stderr = stderr
+        self.place = place
+
+    def __str__(self) -> str:
+        lines = [self.problem, f"The command was: {self.command}"]
+        if self.stderr:
+            lines += ["The end of what it wrote to standard error:", *(f"  {line}" for line in self.stderr.split("\n"))]
+        if self.place is not None:
+            lines.append(f"Its files are kept in {self.place}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        keywords = {name: getattr(self, name) for name in ("command", "status", "signal", "stderr", "place")}
+        return (_rebuild, (type(self), self.problem, keywords))
+
+
+def _rebuild(kind: type[CommandError], problem: str, keywords: dict[str, str | int | None]) -> CommandError:
+    return kind(problem, **keywords)  # type: ignore[arg-type]  # the keywords come from __reduce__ above

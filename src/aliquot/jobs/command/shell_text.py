@@ -1,0 +1,155 @@
+"""What can be told of a shell command from its text: quotes, redirections, pipes and the programs that it starts.
+
+The shell's grammar is larger than this. Where the text is beyond it, nothing is refused: the shell has the last word.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+# What the shell does by itself, so that no program is started and none can take the shell's place.
+_BUILTINS = frozenset(
+    (
+        *(".", ":", "[", "alias", "bg", "break", "cd", "command", "continue", "echo", "eval", "exec", "exit", "export"),
+        *("false", "fg", "getopts", "hash", "jobs", "kill", "local", "printf", "pwd", "read", "readonly", "return"),
+        *("set", "shift", "source", "test", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset"),
+        "wait",
+    )
+)
+# A command follows them.
+_KEYWORDS = frozenset(("!", "{", "}", "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "time"))
+# Words after which no command follows at once.
+_NO_COMMAND_FOLLOWS = frozenset(("for", "case", "function", "[["))
+# Programs that start the program that they are given.
+_STARTERS = frozenset(("env", "nice", "nohup", "stdbuf", "timeout", "xargs"))
+_OPERATORS = frozenset("|&;()")
+_PLAIN_WORD = re.compile(r"[\w./+-]+\Z")
+
+
+class ShellReader:
+    """Reads a command character by character, and knows at each point what the shell would make of it.
+
+    ``quote`` is the quote that the point is in: "", "'" or '"'. ``is_redirected`` says that the next word is what
+    standard input comes from. ``pipes`` counts the pipes so far; ``has_operators`` is true once there is anything but
+    one simple command.
+    """
+
+    def __init__(self) -> None:
+        self._inside = [""]  # quotes and, as "", commands within: "$(...)", (...)
+        self._previous = "\n"
+        self._is_escaped = False
+        self._is_comment = False
+        self.is_backticked = False
+        self.is_redirected = False
+        self.pipes = 0
+        self.has_operators = False
+
+    @property
+    def quote(self) -> str:
+        """The quote that is open."""
+        return self._inside[-1]
+
+    def read(self, text: str) -> None:
+        """Go on over some text."""
+        for character in text:
+            self._read_one(character)
+            self._previous = character
+
+    def read_word(self) -> None:
+        """Go on over a path or a number that will stand here."""
+        self.is_redirected = False
+        self._previous = "x"
+
+    def _read_one(self, character: str) -> None:
+        if self._is_comment:
+            self._is_comment = character != "\n"
+        elif self._is_escaped:
+            self._is_escaped = False
+            self.is_redirected = False
+        elif self.quote == "'":
+            if character == "'":
+                self._inside.pop()
+            else:
+                self.is_redirected = False
+        elif character == "\\":
+            self._is_escaped = True
+        elif character == "`":
+            self.is_backticked = not self.is_backticked
+            self.has_operators = True
+        elif self.quote == '"':
+            self._read_in_double_quotes(character)
+        else:
+            self._read_bare(character)
+
+    def _read_in_double_quotes(self, character: str) -> None:
+        if character == '"':
+            self._inside.pop()
+        elif character == "(" and self._previous == "$":
+            self._inside.append("")
+        else:
+            self.is_redirected = False
+
+    def _read_bare(self, character: str) -> None:
+        previous = self._previous
+        if character in "'\"":
+            self._inside.append(character)
+            return
+        if character in " \t":
+            return
+        self.is_redirected = character == "<" and previous != "<"
+        if character == "#" and (previous.isspace() or previous in _OPERATORS):
+            self._is_comment = True
+        elif character == "|" and previous != ">":
+            self.pipes += 1 if previous != "|" else -1  # two are an "or"
+        elif character == "(":
+            self._inside.append("")
+        elif character == ")" and len(self._inside) > 1:
+            self._inside.pop()
+        if character == "\n" or (character in _OPERATORS and previous not in "<>"):
+            self.has_operators = True
+
+
+def quote_for_shell(word: str, quote: str) -> str:
+    """Write a word so that the shell reads it as it is, at a point where that quote is open."""
+    if quote == "'":
+        return word.replace("'", "'\\''")
+    if quote == '"':
+        return re.sub(r'([\\"$`])', r"\\\1", word)
+    return shlex.quote(word)
+
+
+def programs_of(command: str) -> list[str]:
+    """The programs that a command starts, each once, in order; as far as its text shows them."""
+    lexer = shlex.shlex(command.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    found: dict[str, None] = {}
+    is_expected, is_operand = True, False
+    try:
+        for token in lexer:
+            if set(token) <= set("<>&") and set(token) & set("<>"):
+                is_operand = True  # a file or a descriptor comes next
+            elif set(token) <= set("|&;()"):
+                is_expected, is_operand = True, False
+            elif is_operand:
+                is_operand = False
+            elif is_expected and token not in _KEYWORDS and not _is_prefix(token):
+                if token not in _BUILTINS and token not in _NO_COMMAND_FOLLOWS and _PLAIN_WORD.match(token):
+                    found[token] = None
+                is_expected = token in _STARTERS or token in ("exec", "command")
+    except ValueError:
+        pass  # a quote that is never closed: the shell will say so
+    return list(found)
+
+
+def is_simple_command(command: str, reader: ShellReader) -> bool:
+    """Whether a command is one program with its arguments, whose place in the shell the program can take."""
+    first = command.split(None, 1)[0]
+    is_word = _PLAIN_WORD.match(first) is not None
+    is_program = first not in _BUILTINS and first not in _KEYWORDS and first not in _NO_COMMAND_FOLLOWS
+    return is_word and is_program and not reader.has_operators
+
+
+def _is_prefix(token: str) -> bool:
+    """Whether a word is an assignment, an option or a number, which stand before a program's name."""
+    return re.match(r"[A-Za-z_]\w*=", token) is not None or token.startswith("-") or token.isdecimal()

@@ -1,0 +1,185 @@
+"""One process of a command: the directory with its files, the words for its placeholders, and how it ended.
+
+    place/                      given by the caller
+        reads.fastq             the units, as a file or a pipe
+        sam.sam                 what the command makes, also what it writes to standard output
+        scratch/                where it is asked for
+        stderr.txt              what it writes to standard error: shown only where it fails, since many programs tell
+                                there what they are doing
+
+In a sandbox, all but stderr.txt is in place/sandbox, with links to the declared inputs, and the command runs there.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from aliquot.errors import DataError
+from aliquot.jobs.command.error import CommandError
+from aliquot.jobs.command.shells import find_shell, is_success, kill_tree, signal_name, start_process, write_script
+from aliquot.jobs.command.template import Template
+from aliquot.quantities import format_bytes
+
+if TYPE_CHECKING:
+    from aliquot.jobs.command.command import Command
+
+_SHOWN_BYTES = 4096
+_SHOWN_LINES = 20
+_ADVICE = {
+    126: "Is it a program, and may it be executed?",
+    127: "Is the program installed, and found on the PATH?",
+    "SIGKILL": "The system kills programs when memory runs out",
+}
+
+
+class Step:
+    """The place of one process, and what is done with it there."""
+
+    def __init__(self, command: Command, start: int, place: str, *, cores: int, memory_bytes: int) -> None:
+        self.command = command
+        self.place = os.path.abspath(place)
+        self.start = command.source.start + start  # in the source, as all numbers of units here
+        self.stop = self.start
+        self._stderr = f"{self.place}/stderr.txt"
+        self._script = ""
+        _make_directory(self.place)
+        self.directory = f"{self.place}/sandbox" if command.sandbox else self.place
+        if command.sandbox:
+            self._make_sandbox()
+        self.words = {"unit_start": str(self.start), "cores": str(cores)}
+        if command.wants("memory"):
+            self.words["memory"] = str(memory_bytes or _memory_of_cores(cores))
+        if command.wants("scratch"):
+            self.words["scratch"] = f"{self.directory}/scratch"
+            os.mkdir(self.words["scratch"])
+        self.outputs: dict[str, str] = {}
+        for output in command.outputs:
+            path = self.path_of(output.name)
+            self.outputs[output.name] = self.words[output.name] = path
+            if command.makes_directory(output):
+                os.mkdir(path)
+
+    def path_of(self, name: str) -> str:
+        """Where the file for a placeholder is."""
+        return f"{self.directory}/{self.command.file_names[name]}"
+
+    def start_command(self) -> int:
+        """Start it; the number of its process."""
+        named = self.command.template.stdout_output
+        return self._start(self.command.template, stdout=None if named is None else self.outputs[named])
+
+    def end(self, exit_code: int) -> dict[str, str]:
+        """Judge how the command ended, and what it left; its outputs."""
+        self._judge(self.command.template, exit_code, "the command")
+        self._look_at_outputs()
+        if self.command.check is not None:
+            template = self.command.check
+            self._judge(template, wait_for(self._start(template, stdout=self._stderr)), "the check of the command")
+        return self.outputs
+
+    def error(self, problem: str, *, status: int | None = None, signal: str | None = None) -> CommandError:
+        """What went wrong, with all that is known about it."""
+        return CommandError(
+            f"{problem} on {self._units()}",
+            command=self._script,
+            status=status,
+            signal=signal,
+            stderr=_end_of(self._stderr),
+            place=self.place,
+        )
+
+    def _start(self, template: Template, *, stdout: str | None) -> int:
+        command = self.command
+        shell = find_shell(for_pipes=template.has_pipes)
+        directory = self.directory if command.sandbox else command.directory
+        self._script = template.render(self.words)
+        script = write_script(
+            self._script,
+            shell=shell,
+            directory=None if directory == os.getcwd() else directory,
+            is_simple=template.is_simple,
+        )
+        return start_process([shell.path, "-c", script], stdout=stdout, stderr=self._stderr)
+
+    def _judge(self, template: Template, exit_code: int, what: str) -> None:
+        if is_success(exit_code, find_shell(for_pipes=template.has_pipes)):
+            return
+        if exit_code < 0:
+            name = signal_name(-exit_code)
+            raise self.error(_advised(f"{what} was killed by {name}", name), signal=name)
+        if 128 < exit_code < 160 and not template.is_simple:
+            name = signal_name(exit_code - 128)  # as a shell tells that a program was killed
+            problem = _advised(f"a program of {what} was killed by {name}", name)
+            raise self.error(problem, status=exit_code, signal=name)
+        raise self.error(_advised(f"{what} exited with status {exit_code}", exit_code), status=exit_code)
+
+    def _look_at_outputs(self) -> None:
+        for name, path in self.outputs.items():
+            if not os.path.exists(path):
+                raise self.error(f"the command ended well, but did not write its output {{{name}}}")
+        least = self.command.least_bytes_per_unit
+        if least is None:
+            return
+        units = self.stop - self.start
+        total_bytes = sum(map(_bytes_of, self.outputs.values()))
+        if total_bytes < least * units:
+            raise self.error(
+                f"the command ended well, but its output is too short: {format_bytes(total_bytes)}, and with "
+                f"{least:g} bytes for each of {units} units it should be {format_bytes(least * units)} at least,"
+            )
+
+    def _units(self) -> str:
+        return f"units {self.start} to {self.stop} of {self.command.source.source}"
+
+    def _make_sandbox(self) -> None:
+        os.mkdir(self.directory)
+        for path in self.command.inputs:
+            os.symlink(path, os.path.join(self.directory, os.path.basename(path)))
+
+
+def wait_for(process: int) -> int:
+    """Wait until a process ends; its exit code. Where the wait is broken off, all that it has started is killed."""
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    except BaseException:
+        kill_tree(process)
+        raise
+
+
+def _make_directory(path: str) -> None:
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise DataError(f"cannot be made: {error.strerror}", path=path, advice="Its folder must be there") from error
+
+
+def _bytes_of(path: str) -> int:
+    """Of a file, or of all files in a directory."""
+    if not os.path.isdir(path):
+        return os.path.getsize(path)
+    return sum(os.lstat(os.path.join(at, name)).st_size for at, _, names in os.walk(path) for name in names)
+
+
+def _memory_of_cores(cores: int) -> int:
+    """A share of the machine, where nobody has said how much memory there is for a step."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * cores // max(cores, os.cpu_count() or 1)
+
+
+def _advised(problem: str, about: str | int) -> str:
+    return f"{problem} ({_ADVICE[about]})" if about in _ADVICE else problem
+
+
+def _end_of(path: str) -> str:
+    """The last lines of a text."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _SHOWN_BYTES))
+            data = file.read(_SHOWN_BYTES)
+    except FileNotFoundError:
+        return ""
+    lines = data.decode(errors="backslashreplace").rstrip().split("\n")
+    return "\n".join(line.rstrip("\r") for line in lines[-_SHOWN_LINES:])

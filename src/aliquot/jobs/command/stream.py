@@ -1,0 +1,147 @@
+"""A command that reads its units from pipes: one process, started once and fed as long as there are units.
+
+Several pipes are fed at the same time, each as fast as it is read: a program may read one far ahead of another, or one
+after the other, since what a pipe still has to get is only remembered as numbers of units. No thread is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import TYPE_CHECKING
+
+from aliquot.errors import UsageError
+from aliquot.jobs.command.error import CommandError
+from aliquot.jobs.command.feeding import FedPipe
+from aliquot.jobs.command.shells import kill_tree
+from aliquot.jobs.command.step import Step
+
+if TYPE_CHECKING:
+    from aliquot.jobs.command.command import Command
+
+# Nothing tells that a program has opened a pipe: it is tried again, soon at first.
+_FIRST_TRY_SECONDS, _LONGEST_TRY_SECONDS = 0.0005, 0.02
+
+
+class Stream:
+    """One process of a command, fed through pipes from the unit ``start`` of the command's source on.
+
+    Units that the command did not read count as done all the same: a command that reads as much as it wants and then
+    exits with success, as `head` does, has made what it makes of all units. ``process`` is the number of the process.
+    """
+
+    def __init__(self, command: Command, start: int, place: str, *, cores: int = 1, memory_bytes: int = 0) -> None:
+        if command.mode != "stream":
+            raise UsageError(f"this command reads no pipe, so it cannot be fed: {command.template.text}")
+        self._command = command
+        self._step = Step(command, start, place, cores=cores, memory_bytes=memory_bytes)
+        self._pipes: list[FedPipe] = []
+        self.process = -1
+        self._ending: int | None = None  # readable when the process has ended
+        self._exit_code: int | None = None
+        self._next_try_seconds = _FIRST_TRY_SECONDS
+        for name, source in command.sources.items():
+            path = self._step.words[f"{name}:pipe"] = self._step.path_of(name)
+            self._pipes.append(FedPipe(name, path, source))
+        self.process = self._step.start_command()
+        try:
+            self._ending = os.pidfd_open(self.process)
+        except (OSError, AttributeError):
+            pass  # the system has no such thing: the end is looked for now and then
+        except BaseException:
+            self.abort()
+            raise
+
+    def feed(self, start: int, stop: int) -> bool:
+        """Give the command more units, and wait until it has taken them, but for what fits into a pipe.
+
+        With several pipes, until one of them has: the others follow while it goes on. False if the command reads no
+        more, since it has ended or has closed all its pipes; `finish` tells whether that was as it should be.
+        """
+        first = self._command.source.start
+        if start + first < self._step.stop or stop < start:
+            raise UsageError(f"units {start} to {stop} cannot follow those before {self._step.stop - first} in a pipe")
+        try:
+            self._command.source.source.check_ends(start + first, stop + first)
+            self._step.stop = stop + first
+            for pipe in self._pipes:
+                if not pipe.is_ended:
+                    pipe.add(start + first, stop + first)
+            while self._is_reading() and not any(pipe.has_all and not pipe.is_ended for pipe in self._pipes):
+                self._wait()
+        except BaseException:
+            self.abort()
+            raise
+        return self._is_reading()
+
+    def finish(self) -> dict[str, str]:
+        """Let the command see the end of its units, wait for it, and judge it; the path of each output."""
+        try:
+            while self._exit_code is None:
+                for pipe in self._pipes:
+                    pipe.end_last_unit()
+                    if pipe.is_open and pipe.has_all:
+                        pipe.close()
+                self._wait()
+            self._close()
+        except BaseException:
+            self.abort()
+            raise
+        try:
+            return self._step.end(self._exit_code)
+        except CommandError as error:
+            for pipe in self._pipes:
+                if pipe.path in error.stderr:
+                    error.problem += f". {{{pipe.name}}} is a pipe, which can be opened once, and only from its front"
+            raise
+
+    def abort(self) -> None:
+        """Kill the command and what it has started."""
+        try:
+            if self.process >= 0 and self._exit_code is None:
+                self._exit_code = kill_tree(self.process)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        for pipe in self._pipes:
+            pipe.close()
+        if self._ending is not None:
+            os.close(self._ending)
+            self._ending = None
+
+    def _is_reading(self) -> bool:
+        return self._exit_code is None and not all(pipe.is_ended for pipe in self._pipes)
+
+    def _wait(self) -> None:
+        """Wait for a pipe that takes more, or one that is opened, or the end of the process; then write."""
+        poll = select.poll()
+        waits_for_reader = self._ending is None
+        open_pipes: dict[int, FedPipe] = {}
+        for pipe in self._pipes:
+            if pipe.is_open and not pipe.has_all:
+                poll.register(pipe.descriptor, select.POLLOUT)
+                open_pipes[pipe.descriptor] = pipe
+            elif not pipe.is_open and not pipe.is_ended:
+                waits_for_reader = True
+        if self._ending is not None:
+            poll.register(self._ending, select.POLLIN)
+        timeout = self._next_try_seconds * 1000 if waits_for_reader else None
+        for descriptor, _ in poll.poll(timeout):
+            if descriptor in open_pipes:
+                open_pipes[descriptor].write()
+        self._look_for_end()
+        if self._exit_code is None and waits_for_reader:
+            self._open_pipes()
+
+    def _open_pipes(self) -> None:
+        self._next_try_seconds = min(2 * self._next_try_seconds, _LONGEST_TRY_SECONDS)
+        for pipe in self._pipes:
+            if not pipe.is_open and not pipe.is_ended and pipe.try_to_open():
+                self._next_try_seconds = _FIRST_TRY_SECONDS
+                pipe.write()
+
+    def _look_for_end(self) -> None:
+        process, status = os.waitpid(self.process, os.WNOHANG)
+        if process:
+            self._exit_code = os.waitstatus_to_exitcode(status)

@@ -1,0 +1,292 @@
+"""One process on some units: what it gets, what it leaves, and how its failures are told."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import aliquot
+from aliquot.errors import DataError
+from aliquot.jobs.command import Command, CommandError, run_step
+from tests.virtual_file.making import numbered_lines, reads, write
+
+LINES = numbered_lines(20)
+
+
+@pytest.fixture(autouse=True)
+def in_its_own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Commands run where they are made."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "lines.txt", LINES)
+    return tmp_path
+
+
+def run(text: str, start: int = 0, stop: int = 20, *, place: str = "place", **options: Any) -> dict[str, bytes]:
+    options = {"split": {"x": "lines.txt"}, **options}
+    step = {name: options.pop(name) for name in ("cores", "memory_bytes") if name in options}
+    outputs = run_step(Command(text, **options), start, stop, place, **step)
+    return {name: Path(path).read_bytes() for name, path in outputs.items()}
+
+
+def failure(text: str, *arguments: Any, **options: Any) -> CommandError:
+    with pytest.raises(CommandError) as failed:
+        run(text, *arguments, **options)
+    return failed.value
+
+
+def test_a_command_gets_its_units_as_a_file() -> None:
+    """With the name of the split and the suffix of the source; standard output is the output that is not named."""
+    assert run("cat {x}", 5, 8) == {"stdout": b"".join(LINES.splitlines(keepends=True)[5:8])}
+    assert sorted(os.listdir("place")) == ["stderr.txt", "stdout", "x.txt"]
+
+
+def test_units_are_those_of_the_view(in_its_own_directory: Path) -> None:
+    """Counted from its first; {unit_start} counts from the source's first."""
+    view = aliquot.open("lines.txt")[10:15]
+    out = run("echo {unit_start} {units}; head -1 {x}", 2, 5, split={"x": view})["stdout"]
+    assert out == b"12 3\n12xxxxx\n"
+
+
+def test_numbers_are_given() -> None:
+    """Cores, and memory in bytes; where nobody limits it, a core's share of the machine."""
+    assert run("echo {cores} {memory} {x} > {o}", join={"o": "o"}, cores=3, memory_bytes=5000)["o"].startswith(
+        b"3 5000"
+    )
+    assert int(run("echo {memory} > {o}; : {x}", join={"o": "o"}, place="other")["o"]) > 1 << 20
+
+
+def test_a_scratch_directory_is_made_where_it_is_asked_for() -> None:
+    """And only there."""
+    assert run("ls {scratch}; cp {x} {scratch}/copy && ls {scratch}")["stdout"] == b"copy\n"
+    run("cat {x}", place="other")
+    assert not os.path.exists("other/scratch")
+
+
+def test_several_outputs() -> None:
+    """Named ones have the suffix of where they go."""
+    found = run(
+        "tee {a} < {x:source} > {b}; : {units}; ls $(dirname {a})", join={"a": "a.sam", "b": "b.csv.gz", "c": "c"}
+    )
+    assert found["a"] == found["b"] == LINES
+    assert found["c"] == b"a.sam\nb.csv.gz\nc\nstderr.txt\n"
+
+
+def test_standard_output_that_is_no_output_is_passed_on(capfd: pytest.CaptureFixture[str]) -> None:
+    """And standard error is kept for failures: many programs tell there what they do."""
+    run("cat {x} > {o}; echo told; echo noise >&2", join={"o": "o"})
+    assert capfd.readouterr() == ("told\n", "")
+
+
+def test_an_output_may_be_a_directory() -> None:
+    """It is there, empty, when the command starts."""
+    outputs = run_step(Command("cp {x} {d}/one", split={"x": "lines.txt"}, join={"d": "out/"}), 0, 20, "place")
+    assert (Path(outputs["d"]) / "one").read_bytes() == LINES
+
+
+def test_a_range_of_bytes() -> None:
+    """For programs that can begin anywhere; no file is made."""
+    text = "dd bs=1 skip={x:offset} count={x:length} if={x:source} 2> /dev/null"
+    assert run(text, 3, 7) == {"stdout": b"".join(LINES.splitlines(keepends=True)[3:7])}
+    assert sorted(os.listdir("place")) == ["stderr.txt", "stdout"]
+
+
+@pytest.mark.parametrize("name", ["a b.txt", "it's.txt", 'a"b.txt', "new\nline.txt", "$x`y`.txt", "-n.txt", "ü.t xt"])
+def test_any_file_name_is_good(name: str) -> None:
+    """For the source, the directory, and between quotes."""
+    write(Path(name), LINES)
+    os.mkdir(f"dir {name}")
+    for number, text in enumerate(["cat {x}", "cat '{x}'", 'cat "{x}"', "cat < {x}", "cat {x:source}; : {units}"]):
+        found = run(text, place=f"dir {name}/{number}", split={"x": name}, directory=f"dir {name}")
+        assert found == {"stdout": LINES}
+
+
+def test_compressed_sources_are_given_uncompressed() -> None:
+    """The suffix says so."""
+    subprocess.run(["gzip", "-k", "lines.txt"], check=True)
+    assert run("cat {x}; basename {x}", 0, 2, split={"x": "lines.txt.gz"})["stdout"].endswith(b"x.txt\n")
+
+
+def test_the_header_of_a_csv_file_is_repeated() -> None:
+    """In front of every slice."""
+    write(Path("rows.csv"), "a,b\n1,2\n3,4\n")
+    assert run("cat {x}", 1, 2, split={"x": "rows.csv"}) == {"stdout": b"a,b\n3,4\n"}
+
+
+def test_files_cut_at_the_same_units() -> None:
+    """Each by its own name; those that do not belong together are refused."""
+    write(Path("1.fastq"), reads(9, "/1"))
+    write(Path("2.fastq"), reads(9, "/2"))
+    found = run("paste {a} {b} | grep read", 4, 6, split={"a": "1.fastq", "b": "2.fastq"})
+    assert found == {"stdout": b"@read4/1\t@read4/2\n@read5/1\t@read5/2\n"}
+    write(Path("3.fastq"), reads(9).replace(b"read", b"other"))
+    with pytest.raises(DataError, match="unit 0"):
+        run("paste {a} {b}", split={"a": "1.fastq", "b": "3.fastq"}, place="other")
+    found = run("paste {a} {b} | wc -l", 0, 9, split={"a": "1.fastq", "b": "3.fastq"}, same_names=False, place="3")
+    assert found["stdout"].split() == [b"36"]
+
+
+def test_a_file_that_ends_without_a_newline_gets_one_where_another_follows() -> None:
+    """So that parts make the same lines as the whole."""
+    write(Path("1.part"), "a\nb")
+    write(Path("2.part"), "c\nd")
+    view = aliquot.open("*.part")
+    assert run("cat {x}", 0, 2, split={"x": view}) == {"stdout": b"a\nb\n"}
+    assert run("cat {x}", 2, 4, split={"x": view}, place="other") == {"stdout": b"c\nd"}
+
+
+def test_an_exit_status_is_a_failure() -> None:
+    """With what was run, and the end of what it said."""
+    error = failure("cat {x} > /dev/null; echo one >&2; echo 'my\ttwo' >&2; exit 3", 5, 8)
+    assert (error.status, error.signal, error.stderr) == (3, None, "one\nmy\ttwo")
+    assert error.place == os.path.abspath("place")
+    lines = str(error).splitlines()
+    assert lines[0] == f"the command exited with status 3 on units 5 to 8 of {os.path.abspath('lines.txt')}"
+    assert lines[1].startswith("The command was: cat ")
+    assert lines[3:] == ["  one", "  my\ttwo", f"Its files are kept in {os.path.abspath('place')}"]
+
+
+def test_only_the_end_of_much_that_was_said_is_kept() -> None:
+    """20 lines and 4 kB, in the message; all of it in the file."""
+    error = failure("cat {x} > /dev/null; seq 10000 >&2; false")
+    assert error.stderr.splitlines() == [str(number) for number in range(9981, 10001)]
+    assert len(Path("place/stderr.txt").read_text().splitlines()) == 10000
+    assert len(failure("cat {x}; head -c 9999 /dev/zero | tr '\\0' x >&2; false", place="other").stderr) <= 4096
+
+
+@pytest.mark.parametrize(("text", "status"), [("sh -c 'kill -9 $$' {x}", None), ("sh -c 'kill -9 $$' {x}; exit", 137)])
+def test_a_signal_is_told_by_its_name(text: str, status: int | None) -> None:
+    """Whether the program or a part of the command got it."""
+    error = failure(text)
+    assert (error.signal, error.status) == ("SIGKILL", status)
+    assert "killed by SIGKILL (The system kills programs when memory runs out)" in str(error)
+
+
+def test_a_missing_program_is_told() -> None:
+    """With what to look for."""
+    error = failure("no-such-program {x}")
+    assert error.status == 127
+    assert "Is the program installed" in str(error)
+    assert "not found" in error.stderr
+
+
+def test_a_failure_within_a_pipe_is_not_missed() -> None:
+    """What comes after it might look complete."""
+    error = failure("(cat {x}; exit 5) | cat")
+    assert error.status == 5
+
+
+def test_a_program_that_has_read_enough_of_a_pipe_is_no_failure() -> None:
+    """The one before it is killed by its own pipe, as always."""
+    assert run("cat {x} /dev/zero | head -n 1") == {"stdout": b"0\n"}
+
+
+def test_an_output_that_was_not_written_is_a_failure() -> None:
+    """However well the command ended."""
+    error = failure("cat {x} > /dev/null; : {a}", join={"a": "a"})
+    assert "did not write its output {a} on units 0 to 20" in str(error)
+
+
+def test_an_output_may_be_required_to_be_long_enough() -> None:
+    """So many bytes for each unit."""
+    assert "too short: 2 B" in str(failure("printf ab; : {x}", least_bytes_per_unit=0.5))
+    run("printf 1234567890; : {x}", least_bytes_per_unit=0.5, place="other")
+
+
+def test_a_check_decides_whether_a_command_succeeded() -> None:
+    """It sees the same files."""
+    check = "cmp {x} {o} && test {units} = 20"
+    run("cat {x} > {o}", join={"o": "o"}, check=check)
+    error = failure("head -n 3 {x} > {o}", join={"o": "o"}, check=check, place="other")
+    assert "the check of the command exited with status 1" in str(error)
+    assert "EOF" in error.stderr
+    assert error.command.startswith("cmp ")
+
+
+def test_an_error_travels() -> None:
+    """From a worker to its parent."""
+    error = failure("cat {x}; echo no >&2; exit 4")
+    travelled = pickle.loads(pickle.dumps(error))
+    assert str(travelled) == str(error)
+    assert vars(travelled) == vars(error)
+    travelled.place = None
+    assert "kept" not in str(travelled)
+
+
+def test_a_truncated_source_is_named() -> None:
+    """File and byte, and the command does not run."""
+    subprocess.run(["gzip", "-k", "lines.txt"], check=True)
+    data = Path("lines.txt.gz").read_bytes()
+    write(Path("cut.txt.gz"), data[: len(data) // 2])
+    with pytest.raises(DataError, match=r"cut\.txt\.gz.*byte"):
+        run("cat {x}", split={"x": "cut.txt.gz"})
+    assert not os.path.exists("place/stdout")
+
+
+def test_a_source_that_changed_is_not_read() -> None:
+    """The units would be others."""
+    command = Command("cat {x}", split={"x": "lines.txt"})
+    assert command.size == 20
+    write(Path("lines.txt"), LINES + LINES)
+    with pytest.raises(DataError, match="grew"):
+        run_step(command, 0, 5, "place")
+
+
+def test_a_command_runs_in_its_directory(tmp_path: Path) -> None:
+    """Wherever its worker is."""
+    (tmp_path / "a b").mkdir()
+    command = Command("pwd; : {x}", split={"x": "lines.txt"}, directory="a b")
+    outputs = run_step(command, 0, 1, str(tmp_path / "place"))
+    assert Path(outputs["stdout"]).read_text() == f"{tmp_path / 'a b'}\n"
+
+
+def test_a_command_has_nothing_to_read_and_dies_of_broken_pipes() -> None:
+    """As in a script: what Python ignores is not ignored by programs."""
+    outputs = {"status": "status", "first": "first", "rest": "rest"}
+    found = run("cat; (yes; echo $? > {status}) | head -1 > {first}; : {x}", join=outputs)
+    assert found == {"status": b"141\n", "first": b"y\n", "rest": b""}
+
+
+class GiveUpError(BaseException):
+    pass
+
+
+def test_a_wait_that_is_broken_off_leaves_no_program_behind() -> None:
+    """A step whose time is up is given up by a signal; what its command has started is killed with it."""
+    os.mkfifo("started")
+    endings: list[int] = []
+
+    def interrupt() -> None:
+        endings.extend(os.pidfd_open(int(number)) for number in Path("started").read_text().split())
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    def give_up(*_: object) -> None:
+        raise GiveUpError
+
+    previous = signal.signal(signal.SIGUSR1, give_up)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(GiveUpError):
+            run("sh -c 'sleep 60 & echo $$ $! > started; wait' {x}; true")
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
+        thread.join()
+    assert len(endings) == 2
+    for ending in endings:
+        assert select.select([ending], [], [], 30)[0]
+        os.close(ending)
+
+
+def test_programs_stay_in_the_group_of_the_worker() -> None:
+    """What kills the group of a worker kills them."""
+    found = run(f"{sys.executable} -c 'import os; print(os.getpgrp())' {{x}}")
+    assert int(found["stdout"]) == os.getpgrp()
