@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a run is called, and what it runs; all that a report shows and its events do not tell."""
+
+    name: str = ""
+    command: str = ""
+    status: str = ""  # running, interrupted, failed, finishing, done
+    units: int | None = None  # in all, where that is known
+    done_units: int | None = None  # that will not be done again; after a crash, fewer than were reported
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
+def one_line(text: str, width: int) -> str:
+    """The first line with something in it, no longer than ``width``, and without what would upset a terminal."""
+    line = next((line for line in text.splitlines() if line.strip()), "").strip()
+    line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
+    return line if len(line) <= width else line[: width - 3] + "..."

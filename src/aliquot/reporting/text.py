@@ -1,0 +1,151 @@
+"""A report, and how far a run is, as lines for a terminal."""
+
+from __future__ import annotations
+
+from aliquot.quantities import format_bytes, format_count, format_seconds
+from aliquot.reporting.about import About, one_line
+from aliquot.reporting.losses import format_share, format_steps
+from aliquot.reporting.story import RECENT_SECONDS, Story
+
+MOST_LINES = 20
+_WIDTH = 110
+_MOST_LOSSES = 6
+_MOST_FAILURES = 4
+
+
+def report_lines(story: Story, about: About) -> list[str]:
+    """What was done, how close to ideal it ran and why not closer, what was set aside; at most 20 lines."""
+    totals = story.totals
+    lines = [one_line(": ".join(part for part in (about.name, about.status) if part), _WIDTH)]
+    if about.command:
+        lines.append(one_line(about.command, _WIDTH))
+    if not totals.reports:
+        waited = f" in {format_seconds(totals.wall_seconds)}" if totals.wall_seconds else ""
+        lines.append(f"nothing was reported{waited}")
+    else:
+        lines += _what_was_done(story, about)
+        lines += _why(story)
+    lines += _memory(story)
+    lines += _trouble(story)
+    return [line for line in lines if line][:MOST_LINES]
+
+
+def status_lines(story: Story, about: About, held_by: str | None = None) -> list[str]:
+    """How far a run is, how fast, how long it will take, and who holds it.
+
+    :param held_by: who holds the run, in words, if anybody does
+    """
+    totals = story.totals
+    lines = [one_line(": ".join(part for part in (about.name, about.status) if part), _WIDTH)]
+    done_units = totals.units if about.done_units is None else about.done_units
+    finished_units = done_units + totals.set_aside_units
+    if about.units:
+        of_all = f" of {format_count(about.units)}"
+        share = f" ({format_share(min(1.0, finished_units / about.units))})"
+    else:
+        of_all = share = ""
+    took = f" in {format_seconds(totals.wall_seconds)}" if totals.wall_seconds else ""
+    lines.append(f"{format_count(done_units)}{of_all} units{share}{took}")
+    lines.append(_speed(story, about, finished_units, is_held=held_by is not None))
+    workers = f"{_count(totals.workers, 'worker')} on {_count(totals.cores, 'core')}" if totals.cores else "not begun"
+    restarts = len(story.sittings) - 1
+    again = f", restarted {'once' if restarts == 1 else f'{restarts} times'}" if restarts > 0 else ""
+    lines.append(f"{workers if held_by is not None else 'nobody works on it'}{again}")
+    lines += _trouble(story)
+    if held_by is not None:
+        lines.append(one_line(f"held by {held_by}", _WIDTH))
+    elif about.status not in ("done", ""):
+        lines.append("held by nobody: run it again, or aliquot resume, and it goes on")
+    return [line for line in lines if line]
+
+
+def _speed(story: Story, about: About, finished_units: int, *, is_held: bool) -> str:
+    totals = story.totals
+    if not totals.units:
+        return "nothing was reported yet"
+    if not is_held or about.status == "done":
+        return f"{format_rate(totals.units_per_second)} on the average"
+    recent = totals.recent_units_per_second
+    over = "in the last minute" if totals.wall_seconds >= RECENT_SECONDS else "so far"
+    left = ""
+    # Nothing in a minute may be one long step: the average says more about what is to come.
+    rate = recent or totals.units_per_second
+    if about.units and finished_units < about.units and rate > 0:
+        left = f", about {format_seconds((about.units - finished_units) / rate)} left"
+    return f"{format_rate(recent)} {over}{left}"
+
+
+def format_rate(units_per_second: float) -> str:
+    """0.021 -> '0.021 units/s'; 12345.6 -> '12,346 units/s'."""
+    shown = format_count(round(units_per_second)) if units_per_second >= 10 else f"{units_per_second:.2g}"
+    return f"{shown} units/s"
+
+
+def _what_was_done(story: Story, about: About) -> list[str]:
+    totals = story.totals
+    of_all = f" of {format_count(about.units)}" if about.units and about.units != totals.units else ""
+    took = f" in {format_seconds(totals.wall_seconds)}" if totals.wall_seconds else ""
+    sizes = f" of {format_steps(totals.smallest_step_units, totals.largest_step_units)} units" if totals.steps else ""
+    restarts = f", {_count(len(story.sittings) - 1, 'restart')}" if len(story.sittings) > 1 else ""
+    return [
+        f"{format_count(totals.units)}{of_all} units{took} on {_count(totals.cores, 'core')}, "
+        f"{format_rate(totals.units_per_second)}",
+        f"{_count(totals.tasks, 'task')}, {_count(totals.steals, 'steal')}, {_count(totals.steps, 'step')}"
+        f"{sizes}{restarts}",
+    ]
+
+
+def _why(story: Story) -> list[str]:
+    totals = story.totals
+    if not totals.available_seconds:
+        return []
+    lines = [
+        f"{format_share(totals.efficiency)} of {format_seconds(totals.available_seconds)} of core time was useful; "
+        f"ideal would be {format_seconds(totals.ideal_seconds)}"
+    ]
+    # The last line tells the rest together, so that all of it is told.
+    shown = story.losses if len(story.losses) <= _MOST_LOSSES else story.losses[: _MOST_LOSSES - 1]
+    lines += [f"  {loss.sentence}" for loss in shown]
+    rest = story.losses[len(shown) :]
+    if rest:
+        seconds, share = sum(loss.seconds for loss in rest), sum(loss.share for loss in rest)
+        names = ", ".join(loss.name for loss in rest)
+        lines.append(one_line(f"  The rest took {format_seconds(seconds)} ({format_share(share)}): {names}.", _WIDTH))
+        lines[-1] = "  " + lines[-1]
+    return lines
+
+
+def _memory(story: Story) -> list[str]:
+    totals = story.totals
+    if not totals.peak_bytes:
+        return []
+    allowed_bytes = max((value for _, value in story.allowed_bytes), default=0.0)
+    allowed = f", allowed {format_bytes(allowed_bytes)}" if allowed_bytes else ""
+    return [f"memory: at most {format_bytes(totals.peak_bytes)} a worker{allowed}"]
+
+
+def _trouble(story: Story) -> list[str]:
+    totals = story.totals
+    counted = [
+        _count(count, noun) + after
+        for count, noun, after in (
+            (totals.stopped_steps, "step", " stopped for memory"),
+            (totals.failed_steps, "failed step", ""),
+            (totals.lost_workers, "worker", " lost"),
+        )
+        if count
+    ]
+    lines = [", ".join(counted)]
+    if totals.set_aside_units:
+        lines.append(f"{_count(totals.set_aside_units, 'unit')} set aside:")
+    items = story.set_aside
+    for item in items[:_MOST_FAILURES]:
+        units = f"unit {item.start}" if item.stop == item.start + 1 else f"units {item.start} to {item.stop - 1}"
+        lines.append("  " + one_line(f"{units}: {one_line(item.error, _WIDTH)}", _WIDTH))
+    if len(items) > _MOST_FAILURES:
+        lines.append(f"  and {format_count(len(items) - _MOST_FAILURES)} more")
+    return lines
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
