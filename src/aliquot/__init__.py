@@ -2,7 +2,7 @@
 
     source    aliquot.open("reads.fastq.gz")      what holds the units      virtual_file/
       |
-    job       aliquot.FunctionJob(function, source, join)                   job/, jobs/
+    job       aliquot.FunctionJob(function, source, join), aliquot.Command   job/, jobs/, outputs/
       |         split, join, execute, to_desc, from_desc
     bundle    aliquot.Bundle.of(job)              its slices, in any state  job/bundle.py
       |
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # for those who read types, without importing typing for thos
         UsageError,
     )
     from aliquot.job import NOT_RUN, Bundle, Done, Failed, Job, NotRun, Part, Resources
-    from aliquot.jobs import FunctionJob
+    from aliquot.jobs import Command, CommandError, FunctionJob
     from aliquot.running.calls import imap, map, map_batches, run
     from aliquot.running.outcome import Failure, Outcome, Report, UnitsFailedError, UnitsSetAsideWarning
     from aliquot.running.simulating import Simulation, simulate
@@ -55,7 +55,7 @@ _MODULES = {
         "UsageError",
     ),
     "aliquot.job": ("NOT_RUN", "Bundle", "Done", "Failed", "Job", "NotRun", "Part", "Resources"),
-    "aliquot.jobs": ("FunctionJob",),
+    "aliquot.jobs": ("Command", "CommandError", "FunctionJob"),
     "aliquot.running.calls": ("imap", "map", "map_batches", "run"),
     "aliquot.running.outcome": ("Failure", "Outcome", "Report", "UnitsFailedError", "UnitsSetAsideWarning"),
     "aliquot.running.simulating": ("Simulation", "simulate"),
@@ -69,6 +69,8 @@ __all__ = [  # the names are those of the tables above
     "AliquotError",
     "Bundle",
     "ByteRange",
+    "Command",
+    "CommandError",
     "DataError",
     "DescriptionError",
     "Done",

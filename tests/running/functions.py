@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import aliquot
@@ -440,3 +441,24 @@ class EndsItsWorker:
 
 def tell_and_block_at(directory: str, bad: int, number: int) -> int:
     return tell_and_block(directory, number) if number == bad else number
+
+
+class Flaw:
+    """Returns its number, but fails at the last ones of 200 until it is mended; keeps a list of its calls."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = str(directory)
+
+    def __call__(self, number: int) -> int:
+        descriptor = os.open(f"{self._directory}/calls", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.write(descriptor, f"{number}\n".encode())
+        os.close(descriptor)
+        if number == 199 and not os.path.exists(f"{self._directory}/mended"):
+            raise ValueError("not yet")
+        return number
+
+    def mend(self) -> None:
+        Path(f"{self._directory}/mended").touch()
+
+    def calls(self) -> list[int]:
+        return [int(line) for line in Path(f"{self._directory}/calls").read_text().split()]

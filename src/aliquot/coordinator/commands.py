@@ -14,7 +14,7 @@ class Assign(NamedTuple):
 
     ``first_units`` is the size of its first step where nothing is known; ``seconds`` and ``peak_bytes`` are what is.
     A step may hold ``allowed_bytes``. With ``is_careful``, something of it has failed before: where it can, the worker
-    keeps note of the very unit that it is at.
+    keeps note of the very unit that it is at. With ``is_end``, nothing waits behind it, so that balance matters.
     """
 
     worker: int
@@ -26,6 +26,7 @@ class Assign(NamedTuple):
     peak_bytes: tuple[Observation, ...] = ()
     allowed_bytes: int | None = None
     is_careful: bool = False
+    is_end: bool = True
 
 
 @record

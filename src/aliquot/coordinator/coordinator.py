@@ -35,9 +35,10 @@ _MOST_LISTED = 20
 # Different workers first try different sizes: one round tells the overhead from the cost of a unit.
 _FIRST_SIZES = (1, 4, 2, 8)
 _KNOWN_SIZES = 3
-# Where the front is wanted first, a span is about this long.
-_ROUND_SECONDS = 2.0
+# Where the front is wanted first, the first spans are this part of all: nobody knows yet how long a unit takes.
 _FIRST_ROUNDS = 32
+# A span is so many times as long as the overhead of a step.
+_OVERHEADS_A_ROUND = 20
 # While someone is idle, look again at silent workers after this long.
 _WAKE_SECONDS = 0.02
 _WAKE_SECONDS_A_WORKER = 5e-5
@@ -56,8 +57,8 @@ class Coordinator:
     with the number of units; everything grows with the number of workers and of spans under way.
 
     ``expected_workers`` share the units equally as they join. With ``front_first``, spans are handed out in rounds
-    from the first unit upward, so that results that must be appended in order do not pile up. All workers together may
-    hold ``total_bytes``. When more than ``most_failed`` units (a number, or a part of all) were given up, nothing new
+    from the first unit upward, each of about ``round_seconds``, so that results that must be appended in order do not
+    pile up. All workers together may hold ``total_bytes``. When more than ``most_failed`` units (a number, or a part of all) were given up, nothing new
     is begun; with ``finish_front``, what comes before the first of them is done nevertheless.
     """
 
@@ -70,6 +71,7 @@ class Coordinator:
         expected_workers: int = 1,
         first_units: int = 1,
         front_first: bool = False,
+        round_seconds: float = 2.0,
         finish_front: bool = False,
         total_bytes: int | None = None,
         most_failed: float = 0,
@@ -81,6 +83,7 @@ class Coordinator:
         self._expected_workers = max(1, expected_workers)
         self._first_units = first_units
         self._front_first = front_first
+        self._round_seconds = round_seconds
         self._finish_front = finish_front
         self._most_failed = most_failed
         self._budget = Budget(total_bytes, self._expected_workers)
@@ -634,7 +637,8 @@ class Coordinator:
         fair = math.ceil(self._waiting.units / max(1, still_to_come, len(self._idle)))
         if not self._front_first:
             return fair
-        round_units = self._outlook.typical_units_in(_ROUND_SECONDS, worker)
+        round_seconds = max(self._round_seconds, _OVERHEADS_A_ROUND * self.time.overhead)
+        round_units = self._outlook.typical_units_in(round_seconds, worker)
         if round_units is None:
             round_units = self.units / (_FIRST_ROUNDS * self._expected_workers)
         return max(1, min(fair, int(round_units)))
@@ -684,6 +688,7 @@ class Coordinator:
                 *self._outlook.advice(worker),
                 allowed_bytes=allowed_bytes,
                 is_careful=taken.attempts > 0,
+                is_end=not self._waiting.units or self._expected_workers > self._joined_workers,
             )
         )
 

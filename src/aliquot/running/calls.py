@@ -36,6 +36,9 @@ def map(
     target_seconds: float | None = None,
     target_bytes: int | str | None = None,
     wall_seconds: float | None = None,
+    run_dir: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    resume_anyway: bool = False,
     progress: bool | None = None,
 ) -> list[Value]:
     """Call a function on each item, on all cores, and return the values in order.
@@ -59,6 +62,10 @@ def map(
     as much as it may. ``progress=False`` shows nothing; else there is a display on a terminal, and elsewhere a line now
     and then.
 
+    With ``run_dir``, a directory, all that is done is recorded there: the same call again goes on where an earlier one
+    was killed, also by ``kill -9``. Where the function or the items have changed since, that is refused, unless
+    ``fresh`` (begin anew) or ``resume_anyway`` says what to do.
+
     >>> aliquot.map(math.sqrt, range(4))
     [0.0, 1.0, 1.4142135623730951, 1.7320508075688772]
     """
@@ -75,6 +82,9 @@ def map(
         target_seconds=target_seconds,
         target_bytes=target_bytes,
         wall_seconds=wall_seconds,
+        run_dir=run_dir,
+        fresh=fresh,
+        resume_anyway=resume_anyway,
         progress=progress,
     )
     return one_run.value_of(planning.plan_each(function, items, told))  # type: ignore[no-any-return]
@@ -137,6 +147,9 @@ def map_batches(
     target_seconds: float | None = None,
     target_bytes: int | str | None = None,
     wall_seconds: float | None = None,
+    run_dir: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    resume_anyway: bool = False,
     progress: bool | None = None,
 ) -> Value:
     """Call a function on batches of units, on all cores, and join what it returns into one value.
@@ -164,6 +177,9 @@ def map_batches(
         target_seconds=target_seconds,
         target_bytes=target_bytes,
         wall_seconds=wall_seconds,
+        run_dir=run_dir,
+        fresh=fresh,
+        resume_anyway=resume_anyway,
         progress=progress,
     )
     plan = planning.plan_batches(function, source, join, told, is_ordered=ordered)
@@ -182,12 +198,21 @@ def run(
     target_seconds: float | None = None,
     target_bytes: int | str | None = None,
     wall_seconds: float | None = None,
+    run_dir: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    resume_anyway: bool = False,
+    force: bool = False,
+    forget: bool = False,
     progress: bool | None = None,
 ) -> Outcome:
     """Run any job on all cores, and tell what came of it: ``value``, ``report`` and ``failures``.
 
     The job is divided by its own ``split``, executed in worker processes and joined by its own ``join``, from the first
     unit upward. The other arguments are those of `map`. A failure does not raise here, but when ``value`` is asked for.
+
+    A `Command` is always recorded, by default in ``.aliquot/`` of its directory, and its value is where its outputs
+    are. Outputs that exist are only replaced with ``force``. With ``forget``, what earlier runs of it have learned is
+    not used.
     """
     start_nursery(job)
     from aliquot.running import one_run, options, planning
@@ -202,6 +227,11 @@ def run(
         target_seconds=target_seconds,
         target_bytes=target_bytes,
         wall_seconds=wall_seconds,
+        run_dir=run_dir,
+        fresh=fresh,
+        resume_anyway=resume_anyway,
+        force=force,
+        forget=forget,
         progress=progress,
     )
     return one_run.run_plan(planning.plan_job(job, told))

@@ -15,6 +15,7 @@ from aliquot.coordinator import (
     FailJoin,
     Finish,
     GiveUp,
+    Halted,
     Join,
     Joined,
     Merge,
@@ -31,6 +32,7 @@ from aliquot.coordinator import (
 from aliquot.errors import JobError
 from aliquot.quantities import format_bytes
 from aliquot.running.outcome import Failure, RemoteTraceback
+from aliquot.running.recorder import Recorder
 from aliquot.running.results import Results
 from aliquot.running.tally import Tally
 from aliquot.sites.site import Site, StepError
@@ -40,7 +42,7 @@ from aliquot.workers.stepping import add_note
 # How often a watcher looks, where nothing happens: steps may be long.
 _WATCH_SECONDS = 1.0
 # So long a run that stops waits for steps that are under way; longer ones are ended.
-_STOPPING_SECONDS = 3.0
+_STOPPING_SECONDS = 2.0
 
 
 class ResultSite(Site, Protocol):
@@ -62,6 +64,12 @@ class ResultSite(Site, Protocol):
         """A result has been dealt with."""
 
 
+class Stopper:
+    """Whether somebody wants the run to stop; asked between events."""
+
+    is_wanted = False
+
+
 class Watcher(Protocol):
     """Is told how a run goes on."""
 
@@ -73,13 +81,18 @@ def drive(
     coordinator: Coordinator,
     site: ResultSite,
     results: Results,
+    *,
     tally: Tally,
     watcher: Watcher,
+    recorder: Recorder,
+    stopper: Stopper,
 ) -> None:
-    """Run until it is over: all units are done or were set aside, or more were than may be."""
+    """Run until it is over: all units are done or were set aside, or more were than may be, or nobody wants it."""
     stops_seconds: float | None = None
     while not coordinator.is_over:
         now_seconds = site.now_seconds()
+        if stopper.is_wanted and not coordinator.is_halted:
+            handle(coordinator, site, results, recorder, Halted())
         if coordinator.is_stopping and coordinator.is_front_done:
             stops_seconds = stops_seconds or now_seconds + _STOPPING_SECONDS
             if now_seconds >= stops_seconds:
@@ -87,27 +100,36 @@ def drive(
         wake_seconds = coordinator.wake_seconds(now_seconds) or now_seconds + _WATCH_SECONDS
         events = site.wait(wake_seconds) or [Ticked()]
         for event in events:
-            commands = handle(coordinator, site, results, event)
+            commands = handle(coordinator, site, results, recorder, event)
             tally.note(event, commands, site.now_seconds())
+        recorder.keep_up(site.now_seconds())
         watcher.update(coordinator, tally, site.now_seconds())
 
 
-def handle(coordinator: Coordinator, site: ResultSite, results: Results, event: Event) -> list[Command]:
+def handle(
+    coordinator: Coordinator, site: ResultSite, results: Results, recorder: Recorder, event: Event
+) -> list[Command]:
     """Pass one event through the coordinator and carry its commands out."""
     if isinstance(event, Progressed):
-        results.arrived(event.result, event.start, event.stop, site.take_result(event.result))
+        packed = site.take_result(event.result)
+        recorder.arrived(event.start, event.stop, packed)
+        results.arrived(event.result, event.start, event.stop, packed)
     elif isinstance(event, Joined):
         results.joined(event.result, site.take_result(event.result))
-    commands = coordinator.handle(event, site.now_seconds())
+    elif isinstance(event, StepFailed):
+        _raise_if_hopeless(site.error(event.error))
+    now_seconds = site.now_seconds()
+    commands = coordinator.handle(event, now_seconds)
     # Workers first: they may be waiting.
     for command in commands:
         if isinstance(command, Assign | Trim | Advise | Allow | Suspend):
             site.perform(command)
         elif isinstance(command, Join):
             site.join(command, *results.lend(command.first, command.second))
+    recorder.note(event, commands, now_seconds)
     for command in commands:
         if isinstance(command, GiveUp):
-            results.failed(_failure(command, site))
+            recorder.failed(results.failed(_failure(command, site)))
         elif isinstance(command, FailJoin):
             _raise_join_error(None if command.error is None else site.error(command.error))
         elif isinstance(command, Append | Skip | Merge | Spill | Finish):
@@ -118,6 +140,13 @@ def handle(coordinator: Coordinator, site: ResultSite, results: Results, event: 
     elif isinstance(event, StepFailed | StepExhausted | WorkerLost) and event.error is not None:
         site.forget_error(event.error)
     return commands
+
+
+def _raise_if_hopeless(error: StepError | None) -> None:
+    """Where the disk is full, other steps would fail as this one did: the run ends, and can be gone on with."""
+    if error is not None and getattr(error.exception, "is_out_of_room", False):
+        assert error.exception is not None
+        raise error.exception
 
 
 def _raise_join_error(error: StepError | None) -> None:

@@ -16,9 +16,13 @@ _VERSION = 1
 
 
 def fingerprint(*functions: Any) -> str:
-    """Tell functions apart, also those of the same name: by their names and their code."""
+    """Tell functions apart, also those of the same name: by their names and their code; commands, by their text."""
     names, checksum = [], 0
     for function in functions:
+        if isinstance(function, str):
+            names.append("command")
+            checksum = zlib.crc32(function.encode("utf-8", "replace"), checksum)
+            continue
         while isinstance(function, functools.partial):
             function = function.func  # noqa: PLW2901  # what it wraps
         module = getattr(function, "__module__", None) or "builtins"

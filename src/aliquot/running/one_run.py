@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from aliquot import workers
 from aliquot.coordinator import AppendAsTheyCome, AppendInOrder, Coordinator, Joining, MergeAsTree
 from aliquot.running import learned
-from aliquot.running.driver import drive
+from aliquot.running.driver import Stopper, drive, handle
 from aliquot.running.here import run_here
 from aliquot.running.outcome import Outcome, Report, UnitsSetAsideWarning, raise_failures
 from aliquot.running.plan import Plan
 from aliquot.running.progress import make_progress
+from aliquot.running.recorder import Recorder, Unrecorded
 from aliquot.running.results import Results, StreamSink
 from aliquot.running.set_aside import check_set_aside, write_set_aside
 from aliquot.running.tally import Tally
@@ -27,10 +28,14 @@ from aliquot.sites.local import InterruptedRunError, Workplace
 from aliquot.sites.work import Work
 
 if TYPE_CHECKING:
-    pass
+    from aliquot.running.recorded import Record
 
 # Results that wait for earlier ones are kept in memory up to this.
 _MOST_WAITING_BYTES = 256 << 20
+# Where the front is wanted first, a span is about this long: short for whoever takes values as they come, longer for
+# files, so that the starts of programs do not count, but short enough for them not to pile up on the disk.
+_ROUND_SECONDS = 2.0
+_COMMAND_ROUND_SECONDS = 10.0
 # Values that nobody has taken yet; workers wait beyond that.
 _MOST_UNTAKEN_RESULTS = 64
 _MOST_UNTAKEN_BYTES = 64 << 20
@@ -38,8 +43,16 @@ _MOST_UNTAKEN_BYTES = 64 << 20
 
 def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
     """Run it to the end; ``flow`` may interrupt it."""
+    if plan.keeping is not None:
+        from aliquot.running.recorded import run_recorded
+
+        return run_recorded(plan, plan.keeping, lambda plan, record: _run(plan, record=record))
     if workers.inside_worker or not plan.units:
         return run_here(plan)
+    return _run(plan, flow)
+
+
+def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) -> Outcome:
     if plan.options.set_aside is not None:
         check_set_aside(plan.view, plan.options.set_aside)
     began_seconds = time.monotonic()
@@ -55,6 +68,8 @@ def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
         options.disk_bytes,
     )
     tally = Tally()
+    stopper = Stopper()
+    recorder: Recorder = Unrecorded() if record is None else record.recorder
     # Whatever happens, and whatever fails while it is left, all of this is closed.
     with contextlib.ExitStack() as stack:
         progress = make_progress(options.progress, plan.label)
@@ -66,8 +81,10 @@ def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
         if flow is not None:
             stack.callback(flow.finished)
             flow.started(workplace)
-        coordinator = _make_coordinator(plan, workplace, key)
-        drive(coordinator, workplace, results, tally, progress)
+        coordinator = make_coordinator(plan, key, workers=workplace.expected_workers, total_bytes=workplace.total_bytes)
+        if record is not None:
+            stack.enter_context(_go_on(plan, record, coordinator, workplace, results, stopper=stopper))
+        drive(coordinator, workplace, results, tally=tally, watcher=progress, recorder=recorder, stopper=stopper)
         failures = results.failures
         if not coordinator.is_stopping:
             workplace.let_workers_end()
@@ -75,10 +92,37 @@ def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
         learned.save(key, coordinator.time, coordinator.memory)
     elif options.set_aside is not None and plan.view is not None:
         write_set_aside(plan.view, failures, options.set_aside)
+    if coordinator.is_halted:
+        _raise_interrupted(record)
     report = _make_report(coordinator, workplace, tally, results, time.monotonic() - began_seconds)
     # Where all units failed there is nothing to join, and so no value, however many may fail.
     has_value = plan.is_streamed or results.outcome is not None or coordinator.done_units > 0
     return Outcome(results.outcome, report, failures, is_complete=has_value and not coordinator.is_stopping)
+
+
+@contextlib.contextmanager
+def _go_on(
+    plan: Plan, record: Record, coordinator: Coordinator, workplace: Workplace, results: Results, *, stopper: Stopper
+) -> Iterator[None]:
+    """Begin with what earlier sittings have done; while this lasts, a signal stops the run in good order."""
+    from aliquot.running.recorded import stopping_on_signals
+
+    def stop() -> None:
+        stopper.is_wanted = True
+        workplace.wake()
+
+    record.begin(plan, workplace.cores, workplace.total_bytes)
+    restored = record.restore(results)
+    handle(coordinator, workplace, results, Unrecorded(), restored)
+    with stopping_on_signals(stop):
+        yield
+
+
+def _raise_interrupted(record: Record | None) -> None:
+    from aliquot.running.recorded import RunInterruptedError
+
+    where = "" if record is None else f"; what is done is recorded in {record.directory.path}"
+    raise RunInterruptedError(f"interrupted{where}. The same call goes on with it")
 
 
 def value_of(plan: Plan) -> Any:
@@ -222,18 +266,21 @@ def _run_into(plan: Plan, flow: _Flow) -> None:
         flow.put(end)
 
 
-def _make_coordinator(plan: Plan, workplace: Workplace, key: str) -> Coordinator:
+def make_coordinator(plan: Plan, key: str, *, workers: int, total_bytes: int | None) -> Coordinator:
+    """Who divides it; ``key`` is by what earlier runs of it are known."""
     # A guess that was given is tried; else what was learned in an earlier run is the guess.
-    time_model, memory_model = (None, None) if plan.options.size else learned.load(key)
+    is_known = not plan.options.size and not plan.options.forgets
+    time_model, memory_model = learned.load(key) if is_known else (None, None)
     return Coordinator(
         _make_joining(plan),
         units=plan.units,
-        expected_workers=workplace.expected_workers,
+        expected_workers=workers,
         first_units=plan.options.size or 1,
-        front_first=plan.is_streamed and plan.is_ordered,
+        front_first=(plan.is_streamed or plan.is_command) and plan.is_ordered,
+        round_seconds=_COMMAND_ROUND_SECONDS if plan.is_command else _ROUND_SECONDS,
         # A stream gives all values before the first failed unit; elsewhere they would be of no use.
         finish_front=plan.is_streamed and plan.is_ordered,
-        total_bytes=workplace.total_bytes,
+        total_bytes=total_bytes,
         most_failed=plan.options.max_failures,
         time=time_model,
         memory=memory_model,

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.errors import UsageError
 from aliquot.quantities import as_count, parse_bytes
 from aliquot.sites.local import Local
+
+if TYPE_CHECKING:
+    from aliquot.running.progress import Progress
 
 _TARGET_SECONDS = 1.0
 _STEPS_A_WALL = 4
@@ -22,7 +25,12 @@ class Options(NamedTuple):
     disk_bytes: int | None
     max_failures: float
     set_aside: str | os.PathLike[str] | None
-    progress: bool | None
+    progress: bool | Progress | None
+    run_dir: str | None = None  # where the run is recorded
+    is_fresh: bool = False  # whatever is recorded there is begun anew
+    resumes_anyway: bool = False  # though what is run has changed
+    may_overwrite: bool = False  # outputs that exist
+    forgets: bool = False  # what earlier runs have learned
 
 
 def make_options(
@@ -36,11 +44,18 @@ def make_options(
     target_bytes: Any = None,
     wall_seconds: Any = None,
     disk: Any = None,
-    progress: bool | None = None,
+    progress: bool | Progress | None = None,
+    run_dir: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    resume_anyway: bool = False,
+    force: bool = False,
+    forget: bool = False,
 ) -> Options:
     """Refuse what cannot be meant, before any worker is started."""
     if on is not None and not isinstance(on, Local):
         raise UsageError(f"on={on!r:.200} is not a site: use aliquot.sites.Local(cores=, memory=)")
+    if fresh and resume_anyway:
+        raise UsageError("fresh and resume_anyway cannot both be meant: begin anew, or go on")
     if size is not None:
         size = as_count(size, "size", "a first guess is at least one unit")
     if target_seconds is None:
@@ -65,6 +80,11 @@ def make_options(
         _as_failures(max_failures),
         set_aside,
         progress,
+        None if run_dir is None else os.path.abspath(run_dir),
+        fresh,
+        resume_anyway,
+        force,
+        forget,
     )
 
 

@@ -10,6 +10,7 @@ from aliquot.running.results import Sink
 from aliquot.workers.stepping import bounded_repr
 
 if TYPE_CHECKING:
+    from aliquot.running.recorded import Keeping
     from aliquot.virtual_file import VirtualFile
     from aliquot.workers.stepping import Stepper
 
@@ -28,6 +29,8 @@ class Plan(NamedTuple):
     is_streamed: bool = False
     join: Callable[[Any, Any], Any] | None = None
     view: VirtualFile | None = None  # of the file that the units are from
+    keeping: Keeping | None = None  # where it is recorded
+    is_command: bool = False  # whose results are files, on disk
 
     def locate(self, failure: Failure) -> Failure:
         """Add what its unit looks like, where its worker could not tell, and which bytes of which files it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from aliquot.workers.stepping import BatchStepper, EachStepper, RangeItems, Sent
 
 if TYPE_CHECKING:
     from aliquot.job import Job
+    from aliquot.jobs import Command
     from aliquot.workers.stepping import Items
 
 
@@ -22,7 +24,7 @@ def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, i
     """A function of one unit."""
     _check_callable(function)
     found, units, sent = _items_of(items if _gives_units_by_slice(items) else _listed(items))
-    return Plan(
+    plan = Plan(
         stepper=EachStepper(function, found),
         units=units,
         sent_items=sent,
@@ -33,6 +35,7 @@ def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, i
         options=options,
         view=found.view if isinstance(found, SourceItems) else None,
     )
+    return _kept(plan)
 
 
 def plan_batches(
@@ -43,7 +46,7 @@ def plan_batches(
         raise UsageError(f"join={join!r:.200} is not a function: it makes one value of two")
     _check_callable(function)
     found, units, sent = _items_of(source)
-    return Plan(
+    plan = Plan(
         stepper=BatchStepper(function, found, join),
         units=_some(units),
         sent_items=sent,
@@ -55,12 +58,13 @@ def plan_batches(
         options=options,
         view=found.view if isinstance(found, SourceItems) else None,
     )
+    return _kept(plan)
 
 
 def plan_job(job: Job, options: Options) -> Plan:
     """Any job; a function over a source is run as such."""
     from aliquot.job import Done, Job
-    from aliquot.jobs import FunctionJob
+    from aliquot.jobs import Command, FunctionJob
     from aliquot.running.job_sink import JobSink
     from aliquot.workers.stepping import JobStepper
 
@@ -68,16 +72,52 @@ def plan_job(job: Job, options: Options) -> Plan:
         raise UsageError(f"{job!r:.200} is not a job: aliquot.map and aliquot.map_batches take functions")
     if isinstance(job.result, Done):
         raise UsageError("this job is done already: its value is job.result.value")
+    if isinstance(job, Command):
+        return _plan_command(job, options)
     if isinstance(job, FunctionJob):
         return plan_batches(job.function, job.source, job.join_values, options, is_ordered=True)
-    return Plan(
-        stepper=JobStepper(job),
-        units=_some(job.size),
-        sink=JobSink(job),
-        functions=(type(job).execute,),
-        label=type(job).__name__,
-        options=options,
+    return _kept(
+        Plan(
+            stepper=JobStepper(job),
+            units=_some(job.size),
+            sink=JobSink(job),
+            functions=(type(job).execute,),
+            label=type(job).__name__,
+            options=options,
+        )
     )
+
+
+def _plan_command(command: Command, options: Options) -> Plan:
+    """A program; what it writes is put together in files."""
+    from aliquot.journal import RunDirectory
+    from aliquot.running.keeping import keep_command
+    from aliquot.workers.command_stepping import CommandStepper, StreamStepper
+
+    keeping = keep_command(command, options)
+    directory = RunDirectory(keeping.directory)
+    stepper = StreamStepper if command.mode == "stream" else CommandStepper
+    return Plan(
+        stepper=stepper(command, directory.spool, directory.failed),
+        units=_some(command.size),
+        sink=JoinSink(operator.add),  # until the directory is held: see run_recorded
+        functions=(command.template.text,),
+        label=next(iter(command.template.programs()), "command"),
+        options=options,
+        is_ordered=not command.unordered,
+        view=command.source,
+        keeping=keeping,
+        is_command=True,
+    )
+
+
+def _kept(plan: Plan) -> Plan:
+    """The same, recorded where the user says."""
+    if plan.options.run_dir is None:
+        return plan
+    from aliquot.running.keeping import keep_plan
+
+    return plan._replace(keeping=keep_plan(plan))
 
 
 def _items_of(source: Any) -> tuple[Items, int, Sequence[Any] | None]:

@@ -27,8 +27,10 @@ class Progress(Output, Protocol):
         """The run is over."""
 
 
-def make_progress(wanted: bool | None, label: str) -> Progress:
+def make_progress(wanted: bool | Progress | None, label: str) -> Progress:
     """What the user asked for; by default a display on a terminal, and lines where there is none."""
+    if not isinstance(wanted, bool | None):
+        return wanted
     if wanted is False:
         return Silent()
     if sys.stderr is not None and sys.stderr.isatty():

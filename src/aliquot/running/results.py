@@ -136,9 +136,10 @@ class Results:
             self._kept[result] = (start, stop, kept)
         return kept
 
-    def failed(self, failure: Failure) -> None:
-        """Some units were given up; `Skip` follows where it is their turn."""
-        self._failures[failure.start] = self._locate(failure)
+    def failed(self, failure: Failure) -> Failure:
+        """Some units were given up; `Skip` follows where it is their turn. The failure, with where its units are."""
+        located = self._failures[failure.start] = self._locate(failure)
+        return located
 
     @property
     def failures(self) -> tuple[Failure, ...]:

@@ -81,8 +81,8 @@ class ItemSizer:
             self._units, self._seconds = units, max(cost, 1e-9)
             self._last_units = int(units)
 
-    def choose(self, remaining_units: int) -> int:
-        """How many of the remaining units of the span to run next."""
+    def choose(self, remaining_units: int, *, is_end: bool = True) -> int:
+        """How many of the remaining units of the span to run next; ``is_end`` says that nothing waits behind it."""
         if remaining_units <= 1 or self.is_one_by_one:
             return min(1, remaining_units)
         if not self._units:
@@ -90,4 +90,5 @@ class ItemSizer:
         rate = self._units / self._seconds
         wanted = min(self._wanted_seconds * rate, self._last_units * _GROWTH)
         least = _WANTED_SECONDS_AT_THE_END * rate
-        return max(1, min(int(wanted), max(int(least), remaining_units // 3), remaining_units))
+        most = max(int(least), remaining_units // 3) if is_end else remaining_units
+        return max(1, min(int(wanted), most, remaining_units))

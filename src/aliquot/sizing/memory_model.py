@@ -27,8 +27,9 @@ _SIZES_FOR_BASE = 3
 _SHRINK_BY_CHANCE, _SHRINK_BY_CHANGE = 0.5, 1 / 16
 # Scatter counts where it is this part of what a step holds.
 _SCATTERS = 0.1
-# And no step has more than so many times the units of the last one.
+# And no step has more than so many times the units of the last one, or than would take it to this part of the limit.
 _GROWTH = 2.0
+_GROWTH_PART = 0.25
 # What a step is seen to hold is a little less than what it will be refused at.
 _PART = 0.94
 
@@ -36,7 +37,7 @@ _PART = 0.94
 class MemoryModel:
     """What steps hold."""
 
-    __slots__ = ("_base", "_has_exhausted", "_last_units", "_line", "_scatter", "_unit_bytes", "_weight")
+    __slots__ = ("_base", "_has_exhausted", "_last_peak", "_last_units", "_line", "_scatter", "_unit_bytes", "_weight")
 
     def __init__(self) -> None:
         self._line = LinearModel()  # while the base is not certain
@@ -45,6 +46,7 @@ class MemoryModel:
         self._scatter = 0.0  # the variance of a single unit
         self._weight = 0.0  # of what both are means of
         self._last_units = 0.0
+        self._last_peak = 1.0
         self._has_exhausted = False
 
     @property
@@ -79,6 +81,7 @@ class MemoryModel:
         if self._weight > 1:
             self._scatter += rate * (units * surprise * surprise * (1 - rate) - self._scatter)
         self._last_units = units
+        self._last_peak = max(1.0, peak_bytes)
 
     def exhausted(self, units: float, allowed_bytes: float) -> None:
         """A step of so many units held all that it was allowed, and would have held more."""
@@ -87,6 +90,7 @@ class MemoryModel:
         fewer = max(1.0, units * (_SHRINK_BY_CHANCE if is_chance else _SHRINK_BY_CHANGE))
         self._unit_bytes = max(self._unit_bytes, (allowed_bytes * _PART - self.base_bytes) / fewer)
         self._last_units = fewer / _GROWTH
+        self._last_peak = max(1.0, allowed_bytes)
         self._has_exhausted = True
         self._weight = 0.0
 
@@ -106,5 +110,6 @@ class MemoryModel:
             fitting = (room / spread) ** 2 if spread > 0 else float("inf")
         # While the first sizes are tried, others see to it that they do not grow too fast.
         is_careful = self._base is not None or self._has_exhausted
-        most = self._last_units * _GROWTH if is_careful else float("inf")
+        growth = max(_GROWTH, _GROWTH_PART * allowed_bytes / self._last_peak)
+        most = self._last_units * growth if is_careful else float("inf")
         return max(1.0, min(fitting, most))

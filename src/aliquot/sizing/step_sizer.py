@@ -18,6 +18,9 @@ _SHORTEST_SECONDS = 0.01
 _SHORTEST_SECONDS_AT_THE_END = 0.002
 # A line is not trusted farther than so many times the largest size that was tried.
 _GROWTH = 4
+# Where that one took next to no time, farther.
+_GROWTH_OF_SHORT_STEPS = 16
+_SHORT_PART = 1 / 32
 # So many different sizes are tried before the line is used at all.
 _SIZES_TO_TRY = 3
 # One step of so many is twice as large as it would be: what larger ones cost is otherwise never seen again.
@@ -129,8 +132,8 @@ class StepSizer:
             self.memory.observe(units, peak)
         self._preferred = None
 
-    def choose(self, remaining_units: int) -> int:
-        """How many of the remaining units of the span to run next."""
+    def choose(self, remaining_units: int, *, is_end: bool = True) -> int:
+        """How many of the remaining units of the span to run next; ``is_end`` says that nothing waits behind it."""
         if remaining_units <= 1 or self._longest_seconds == 0:
             return min(1, remaining_units)
         if self.is_trying:
@@ -144,7 +147,8 @@ class StepSizer:
         if not self._next_probe:
             self._next_probe = _STEPS_A_PROBE
             preferred = self._probe(preferred)
-        return max(1, min(int(preferred), max(int(least), remaining_units // 3), remaining_units))
+        most = max(int(least), remaining_units // 3) if is_end else remaining_units
+        return max(1, min(int(preferred), most, remaining_units))
 
     def _prefer(self) -> tuple[float, float]:
         """How many units a step should have, and how few it may have at the end of a span."""
@@ -178,7 +182,7 @@ class StepSizer:
 
     def _try_another_size(self, remaining_units: int) -> int:
         tried = self.time.largest_units
-        wanted = self._smaller_than_tried() or (tried * _GROWTH if tried else self._first_units)
+        wanted = self._smaller_than_tried() or (tried * self._growth() if tried else self._first_units)
         part = _FIRST_PART if self._limit_bytes is None or not self.memory.is_empty else _FIRST_PART_OF_MEMORY
         return max(1, int(min(wanted, self._memory_limit(), remaining_units // part)))
 
@@ -187,7 +191,11 @@ class StepSizer:
         return (seconds - self.time.overhead) / per_unit if per_unit > 0 else float("inf")
 
     def _growth_limit(self) -> float:
-        return max(self._first_units, self.time.largest_units * _GROWTH)
+        return max(self._first_units, self.time.largest_units * self._growth())
+
+    def _growth(self) -> int:
+        took_seconds = self.time.measured(self.time.largest_units) or 0.0
+        return _GROWTH_OF_SHORT_STEPS if took_seconds < _SHORT_PART * self._longest_seconds else _GROWTH
 
     def _memory_limit(self) -> float:
         limit_bytes = self._limit_bytes

@@ -85,6 +85,11 @@ class Cell:
         """Where a span ends at the moment; 0 if it is another one by now."""
         return self._numbers[_STOP] if self._numbers[_SPAN] == span else 0
 
+    @property
+    def claimed_to(self) -> int:
+        """The first unit of the span that was not claimed."""
+        return self._numbers[_NEXT]
+
     def unstarted_units(self) -> int:
         """About how many units of the span were not claimed."""
         return self._numbers[_STOP] - self._numbers[_NEXT]

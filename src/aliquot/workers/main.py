@@ -102,10 +102,10 @@ class Worker:
         if message.kind == messages.WORK:
             self._prepare(message)
         elif message.kind == messages.ASSIGN:
-            span, start, first_units, advice, is_careful = message.numbers
+            span, start, first_units, advice, is_careful, is_end = message.numbers
             self.sizer.begin_span(first_units, self.cell.allowed_bytes or None)
             self.sizer.learn(*advice)
-            SpanRun(self, span, start, is_careful=is_careful).run()
+            SpanRun(self, span, start, is_careful=is_careful, is_end=is_end).run()
         elif message.kind == messages.ADVISE:
             self.sizer.learn(*message.numbers[1])
         elif message.kind == messages.TAKEN:
@@ -184,6 +184,10 @@ class Worker:
             message.value.close()
         if isinstance(self.stepper, EachStepper):
             self.sizer = ItemSizer(longest_seconds=target_seconds)
+        elif hasattr(self.stepper, "fed_units"):
+            from aliquot.sizing.stream_sizer import StreamSizer  # only where a program is fed
+
+            self.sizer = StreamSizer(self.stepper.fed_units, is_one_by_one=target_seconds == 0)
         else:
             self.sizer = StepSizer(longest_seconds=target_seconds, target_bytes=target_bytes)
         self.birth_bytes = self.meter.resident_bytes()
@@ -211,6 +215,7 @@ class _CannotStart:
     """Stands for work that could not be unpickled here: fails at the first step, where errors are reported."""
 
     items: Items | None = None
+    allowed_bytes = 0
 
     def __init__(self, error: BaseException) -> None:
         self._error = error

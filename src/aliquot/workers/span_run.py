@@ -41,7 +41,7 @@ class ReplacedError(Exception):
 class SpanRun:
     """One span, from its first step to its last."""
 
-    def __init__(self, worker: Worker, span: int, start: int, *, is_careful: bool) -> None:
+    def __init__(self, worker: Worker, span: int, start: int, *, is_careful: bool, is_end: bool = True) -> None:
         stepper = worker.stepper
         assert stepper is not None
         stepper.keep_note(worker.cell.at_unit, of_each=is_careful)
@@ -53,8 +53,10 @@ class SpanRun:
         self._meter = worker.meter
         self._limit = worker.limit
         self._span = span
+        self._is_end = is_end  # nothing waits behind it
         self._reported_to = start
         self._allowed_bytes = 0  # that the limit was set by
+        self._step_start = start
         self._retried_unit = -1  # did not fit, and was tried again with nothing else held
         self._most_units = sys.maxsize  # of the next step, after one that did not fit
         self._reports_each_step = False
@@ -86,6 +88,8 @@ class SpanRun:
         self._window_bytes = 0
         if self._sent is not None:
             self._sent.clear(start)
+        if hasattr(stepper, "claim_more"):
+            stepper.claim_more = self._claim_more
 
     def run(self) -> None:
         """Run steps until nothing of the span is left."""
@@ -96,12 +100,13 @@ class SpanRun:
         while True:
             if cell.allowed_bytes != self._allowed_bytes:
                 self._take_allowance()
-            wanted = min(sizer.choose(cell.unstarted_units()), self._most_units)
+            wanted = min(sizer.choose(cell.unstarted_units(), is_end=self._is_end), self._most_units)
             if self._sent is not None and wanted:
                 wanted = self._have_items(done_to, wanted)
             start, stop = cell.claim(self._span, wanted)
             if start == stop:
                 break
+            self._step_start = start
             began = time.perf_counter()
             cell.begin_step(time.monotonic_ns())
             worker.is_in_step = True
@@ -138,6 +143,12 @@ class SpanRun:
             self._measure(time.perf_counter())
             self._report(done_to)
         self._limit.lift()
+
+    def _claim_more(self, units: int) -> tuple[int, int]:
+        """Further units for a step that can take some; none beyond what would fit."""
+        most_units = 1 if self._sizer.is_one_by_one else self._most_units
+        room = most_units - (self._cell.claimed_to - self._step_start)
+        return self._cell.claim(self._span, max(0, min(units, room)))
 
     def _run_step(self, start: int, stop: int) -> int:
         try:
@@ -224,7 +235,11 @@ class SpanRun:
     def _report(self, stop: int) -> bool:
         """Send up what was done since the last report; False if that failed, and the rest of the span was dropped."""
         began = time.perf_counter()
-        value = self._stepper.take()
+        try:
+            value = self._stepper.take()
+        except Exception as error:
+            self._worker.send_failure(self._span, UnitError(error, self._reported_to, stop), messages.FAILED)
+            return False
         try:
             with self._worker.limited_time():
                 packed = self._pack(value)
@@ -290,6 +305,7 @@ class SpanRun:
     def _take_allowance(self) -> None:
         self._allowed_bytes = self._cell.allowed_bytes
         self._sizer.allow(self._allowed_bytes or None)
+        self._stepper.allowed_bytes = self._allowed_bytes
         if self._allowed_bytes:
             self._limit.set(self._allowed_bytes)
         else:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         def items(self) -> Items | None:
             """Where its units come from, unless it knows by itself."""
 
+        allowed_bytes: int  # that a step may hold; 0 if anything
+
         def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
             """Work on some units; the first one that was not begun.
 
@@ -172,6 +174,8 @@ class _Unreadable:
 class EachStepper:
     """A function of one unit; values are kept in a list, in order."""
 
+    allowed_bytes = 0
+
     def __init__(self, function: Callable[[Any], Any], items: Items) -> None:
         self._function = function
         self.items = items
@@ -236,6 +240,8 @@ class EachStepper:
 class BatchStepper:
     """A function of many units at once; what it returns is joined with what it returned before."""
 
+    allowed_bytes = 0
+
     def __init__(self, function: Callable[[Any], Any], items: Items, join: Callable[[Any, Any], Any]) -> None:
         self._function = function
         self.join = join
@@ -272,6 +278,7 @@ class JobStepper:
     """Any job: steps are split off its front, executed and joined, by its own functions."""
 
     items: Items | None = None
+    allowed_bytes = 0
 
     def __init__(self, job: Job) -> None:
         self._job = job

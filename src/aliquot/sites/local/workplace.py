@@ -69,10 +69,12 @@ class Workplace:
         # The nursery starts while the work is pickled.
         self._nursery = the_nursery()
         self._packed_stepper = _pack_stepper(work)
+        self._is_streaming = hasattr(work.stepper, "claim_more")
         self._cores = max(1, min(cores, work.units, (memory_bytes or sys.maxsize) // LEAST_WORKER_BYTES))
         self._threads = max(1, cores // self._cores)
         self._total_bytes = memory_bytes
         self._poll = select.epoll()
+        self._is_interrupted = False
         self._interrupt = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._poll.register(self._interrupt, select.EPOLLIN)
         self._watched: dict[int, tuple[WorkerProcess, LineReader | None]] = {}
@@ -154,7 +156,14 @@ class Workplace:
                 worker.cell.allow(command.allowed_bytes)
                 worker.cell.begin(command.span, command.start, command.stop)
                 advice = (command.seconds, command.peak_bytes)
-                numbers = (command.span, command.start, command.first_units, advice, command.is_careful)
+                numbers = (
+                    command.span,
+                    command.start,
+                    command.first_units,
+                    advice,
+                    command.is_careful,
+                    command.is_end,
+                )
                 self._send(worker, messages.ASSIGN, numbers)
             case Trim():
                 stop = worker.cell.give(command.span, command.share)
@@ -189,7 +198,10 @@ class Workplace:
             # epoll counts in milliseconds, and would not wait at all for a part of one.
             for descriptor, _ in self._poll.poll(left if left < 0 else max(left, 0.001)):
                 if descriptor == self._interrupt:
-                    raise InterruptedRunError
+                    os.eventfd_read(self._interrupt)
+                    if self._is_interrupted:
+                        raise InterruptedRunError
+                    until_seconds = 0.0  # somebody wants the caller to look
                 if descriptor in self._watched:
                     self._read(*self._watched[descriptor])
         events, self._events = self._events, []
@@ -197,6 +209,11 @@ class Workplace:
 
     def interrupt(self) -> None:
         """From another thread: have `wait` raise `InterruptedRunError`."""
+        self._is_interrupted = True
+        self.wake()
+
+    def wake(self) -> None:
+        """From another thread or a signal: have `wait` return, with what there is."""
         os.eventfd_write(self._interrupt, 1)
 
     def let_workers_end(self) -> None:
@@ -300,8 +317,8 @@ class Workplace:
         start, stop = worker.cell.running()
         if stop <= worker.reported_to:
             start = stop = 0  # it had sent up all that it had begun
-        elif start == stop:
-            start = worker.reported_to  # it was between steps, or sending up what it had done
+        elif start == stop or self._is_streaming:
+            start = worker.reported_to  # between steps, sending up what it had done, or all of it is in one program
         is_innocent = worker.is_suspended or verdict == verdicts.REPLACED
         if verdict == verdicts.EXHAUSTED and start == stop and worker.joining < 0:
             if worker.has_asked and worker.cell.unstarted_units() > 0:

@@ -1,0 +1,183 @@
+"""What becomes of a run is recorded as it happens, so that another process can go on with it.
+
+    event -> journal -> coordinator -> commands
+
+A piece is recorded when its result has arrived. About once a second what the outcome consists of by then is made
+certain, recorded too, and its pieces are let go.
+"""
+
+from __future__ import annotations
+
+import time
+from _pickle import dumps, loads
+from typing import TYPE_CHECKING, Any, Protocol
+
+from aliquot.coordinator import (
+    Assign,
+    Command,
+    Event,
+    Progressed,
+    Restored,
+    StepExhausted,
+    StepFailed,
+    Trimmed,
+    WorkerJoined,
+    WorkerLost,
+)
+from aliquot.running.outcome import Failure
+from aliquot.workers.packing import Packed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aliquot.journal import Journal
+    from aliquot.running.results import Results
+
+# Results of this sitting have smaller numbers.
+_FIRST_RESTORED_RESULT = 1 << 40
+_CHECKPOINT_SECONDS = 1.0
+# Commits cost some 50 microseconds, and what is not committed is lost with this process.
+_COMMIT_SECONDS = 0.02
+
+
+class DurableSink(Protocol):
+    """A sink whose outcome outlives this process, as files do."""
+
+    def checkpoint(self) -> tuple[list[int], dict[str, Any]]:
+        """Which pieces were appended since the last time, by their first units, and the state that contains them."""
+
+    def forget_appended(self) -> None:
+        """The state is recorded: what was appended is not needed in pieces any more."""
+
+
+class JournalRecorder:
+    """Records in a journal. ``since_seconds`` is what earlier sittings took."""
+
+    def __init__(self, journal: Journal, sink: DurableSink | None, since_seconds: float) -> None:
+        self._journal = journal
+        self._sink = sink
+        self._began_seconds = time.monotonic() - since_seconds
+        self._commit_seconds = 0.0
+        self._checkpoint_seconds = 0.0
+        self._is_dirty = False
+        self._allowed: dict[int, int | None] = {}  # worker -> what its span may hold
+
+    @property
+    def run_seconds(self) -> float:
+        """How long the run has been going on, without the time between its sittings."""
+        return time.monotonic() - self._began_seconds
+
+    def arrived(self, start: int, stop: int, packed: Packed) -> None:
+        """Record the piece with its result."""
+        self._journal.record_piece(start, stop, _to_bytes(packed))
+        self._is_dirty = True
+
+    def failed(self, failure: Failure) -> None:
+        """Record all that is known of it but the exception itself."""
+        about = failure._replace(exception=None)._asdict()
+        self._journal.record_failure(failure.start, failure.stop, about)
+        told = {"start": failure.start, "stop": failure.stop, "error": failure.error}
+        self._record(self.run_seconds, "set aside", told)
+
+    def note(self, event: Event, commands: list[Command], now_seconds: float) -> None:
+        """Record what a report tells of."""
+        seconds = now_seconds - self._began_seconds
+        about = self._tell(event)
+        if about is not None:
+            self._record(seconds, *about)
+        for command in commands:
+            if isinstance(command, Assign):
+                self._allowed[command.worker] = command.allowed_bytes
+                told = {name: getattr(command, name) for name in ("worker", "span", "start", "stop", "allowed_bytes")}
+                self._record(seconds, "span", {**told, "is_steal": isinstance(event, Trimmed)})
+
+    def _record(self, seconds: float, kind: str, about: dict[str, Any]) -> None:
+        self._journal.record_event(seconds, kind, about)
+        self._is_dirty = True
+
+    def _tell(self, event: Event) -> tuple[str, dict[str, Any]] | None:
+        match event:
+            case Progressed():
+                return "report", {
+                    "worker": event.worker,
+                    "span": event.span,
+                    "start": event.start,
+                    "stop": event.stop,
+                    "steps": event.steps,
+                    "busy_seconds": event.busy_seconds,
+                    "peak_bytes": int(max((peak for _, peak, _ in event.peak_bytes), default=0)),
+                    "allowed_bytes": self._allowed.get(event.worker),
+                    "stopped_steps": event.stopped_steps,
+                    "stopped_seconds": event.stopped_seconds,
+                    "result_bytes": event.result_bytes,
+                }
+            case Trimmed():
+                return "trim", {"worker": event.worker, "span": event.span, "stop": event.stop}
+            case WorkerJoined():
+                return "worker", {"worker": event.worker, "state": "joined", "reason": ""}
+            case WorkerLost():
+                return "worker", {"worker": event.worker, "state": "lost", "reason": event.reason}
+            case StepFailed() | StepExhausted():
+                kind = "failed" if isinstance(event, StepFailed) else "exhausted"
+                peak_bytes = event.peak_bytes if isinstance(event, StepExhausted) else 0
+                about = {"worker": event.worker, "start": event.start, "stop": event.stop}
+                return kind, {**about, "error": "", "peak_bytes": peak_bytes}
+        return None
+
+    def keep_up(self, now_seconds: float) -> None:
+        """Commit soon, and let pieces go now and then."""
+        if self._is_dirty and now_seconds - self._commit_seconds >= _COMMIT_SECONDS:
+            if now_seconds - self._checkpoint_seconds >= _CHECKPOINT_SECONDS:
+                self.checkpoint()
+                self._checkpoint_seconds = now_seconds
+            else:
+                self._journal.commit()
+            self._commit_seconds = now_seconds
+            self._is_dirty = False
+
+    def checkpoint(self) -> None:
+        """Make certain all that is known now."""
+        self._journal.set("run_seconds", self.run_seconds)
+        if self._sink is None:
+            self._journal.commit()
+            return
+        starts, state = self._sink.checkpoint()
+        self._journal.record_appended(starts, state)
+        self._journal.commit()
+        self._sink.forget_appended()
+
+
+def restore(journal: Journal, results: Results, is_there: Callable[[Any], bool] = lambda value: True) -> Restored:
+    """Hand all that earlier sittings have recorded to ``results``; a piece that is not there any more is forgotten."""
+    restored = journal.restore()
+    done: list[tuple[int, int, int | None, int]] = []
+    lost: list[int] = []
+    for start, stop, value, _ in restored.pieces:
+        if value is None:
+            done.append((start, stop, None, 0))
+            continue
+        packed = _from_bytes(value)
+        if not is_there(packed):
+            packed.close()
+            lost.append(start)
+            continue
+        number = _FIRST_RESTORED_RESULT + len(done)
+        results.arrived(number, start, stop, packed)
+        done.append((start, stop, number, packed.total_bytes))
+    given_up = []
+    for start, stop, about in restored.failures:
+        places = tuple((path, first, last) for path, first, last in about.pop("places", ()))
+        failure = results.failed(Failure(**about, places=places))
+        given_up.append((start, stop, failure.attempts))
+    journal.forget_pieces(lost)
+    journal.commit()
+    return Restored(tuple(done), tuple(given_up))
+
+
+def _to_bytes(packed: Packed) -> bytes:
+    return dumps((packed.sizes, packed.descriptor is None, bytes(packed.content())), protocol=5)
+
+
+def _from_bytes(recorded: bytes) -> Packed:
+    sizes, was_inline, content = loads(recorded)
+    return Packed.from_content(lambda offset, size: content[offset : offset + size], sizes, was_inline=was_inline)

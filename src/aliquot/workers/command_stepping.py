@@ -1,0 +1,200 @@
+"""How a worker runs a program on some units: what it writes stays in files, and only their names are sent up.
+
+spool/  3f9a-0001/            the place of a step: its slices, its outputs, its stderr
+        3f9a-0002.sam         the output of the steps of one report, which the parent appends
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from aliquot.jobs.command import CommandError, Stream, run_step
+from aliquot.outputs import OutputError, Rule, find_rule, join_pieces
+from aliquot.outputs.errors import naming
+from aliquot.workers.stepping import UnitError
+
+if TYPE_CHECKING:
+    from aliquot.jobs.command import Command
+
+# A program is fed so long, and so many times as long as it took it to begin to read, before its results are taken.
+_STREAM_SECONDS = 2.0
+_STREAM_STARTUPS = 50
+# A program that fails with less room than this on the disk has failed for want of it.
+_FULL_BYTES = 256 << 10
+# What is fed at once can no longer be given to others.
+_FED_BYTES = 128 << 10
+
+
+class Produced(NamedTuple):
+    """What a program has written for some units: for each output its file in the spool, and how large that is."""
+
+    files: dict[str, tuple[str, int]]
+
+
+class CommandStepper:
+    """One process for each step, on a realised slice or on a range of bytes of the source."""
+
+    items = None
+
+    def __init__(self, command: Command, spool: str, failed: str, cores: int = 1) -> None:
+        self._command = command
+        self._spool = spool
+        self._failed = failed
+        self._cores = cores
+        self._rules = {output.name: find_rule(output.rule) for output in command.outputs}
+        self._steps: list[dict[str, str]] = []  # what each one has written, since it was last taken
+        self._token = os.urandom(4).hex()  # no other worker, of this or an earlier sitting, has such files
+        self._places = 0
+        self.allowed_bytes = 0
+
+    def __reduce__(self) -> tuple[type[CommandStepper], tuple[Command, str, str, int]]:
+        return (type(self), (self._command, self._spool, self._failed, self._cores))
+
+    def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
+        """Start the program, and wait for its end."""
+        place = f"{self._spool}/{self._new_name()}"
+        try:
+            os.mkdir(place)
+            written = run_step(self._command, start, stop, place, cores=self._cores, memory_bytes=self.allowed_bytes)
+        except BaseException as error:
+            raise self._failure(error, place, start, stop) from error
+        self._steps.append(self._keep(written, place))
+        return stop
+
+    def take(self) -> Produced:
+        """The files, those of several steps as one."""
+        steps, self._steps = self._steps, []
+        files = {}
+        with naming(self._spool):
+            for name, rule in self._rules.items():
+                pieces = [step[name] for step in steps]
+                path = pieces[0] if len(pieces) == 1 else self._join(rule, pieces, name)
+                files[name] = (os.path.basename(path), sync(path))
+        return Produced(files)
+
+    def _join(self, rule: Rule, pieces: list[str], name: str) -> str:
+        path = f"{self._spool}/{self._new_name()}.{name}"
+        join_pieces(rule, pieces, path)
+        for piece in pieces:
+            remove(piece)
+        return path
+
+    def keep_note(self, note: Callable[[int], None], *, of_each: bool) -> None:
+        """All units are begun at once."""
+
+    def _new_name(self) -> str:
+        self._places += 1
+        return f"{self._token}-{self._places:04}"
+
+    def _keep(self, written: dict[str, str], place: str) -> dict[str, str]:
+        """Move what was written out of its place, which is not needed any more."""
+        kept = {}
+        for name, path in written.items():
+            kept[name] = f"{place}.{name}"
+            os.rename(path, kept[name])
+        remove(place)
+        return kept
+
+    def _failure(self, error: BaseException, place: str, start: int, stop: int) -> UnitError:
+        """Remove what a step has left that failed; what one unit alone has left is kept, to be looked at."""
+        is_full = self._is_disk_full(error)
+        if is_full or stop - start > 1 or not isinstance(error, CommandError):
+            remove(place)
+            if isinstance(error, CommandError):
+                error.place = None
+        else:
+            kept = f"{self._failed}/unit-{start}"
+            remove(kept)
+            with contextlib.suppress(OSError):
+                os.rename(place, kept)
+                error.place = kept
+        if is_full:
+            advice = "Make room, and run it again: it goes on where it was"
+            error = OutputError(
+                "there is no room left on the disk", path=self._spool, advice=advice, is_out_of_room=True
+            )
+        return UnitError(error, start, stop)
+
+    def _is_disk_full(self, error: BaseException) -> bool:
+        """Whether a step failed for want of disk: no unit is to blame, and nothing else would do better."""
+        if isinstance(error, OSError):
+            return error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if not isinstance(error, CommandError):
+            return False
+        disk = os.statvfs(self._spool)
+        return disk.f_bavail * disk.f_frsize < _FULL_BYTES or disk.f_favail == 0 < disk.f_files
+
+
+class StreamStepper(CommandStepper):
+    """One process for many claims of units: it is fed as it reads, and what it was not fed can still be given away."""
+
+    def __init__(self, command: Command, spool: str, failed: str, cores: int = 1) -> None:
+        super().__init__(command, spool, failed, cores)
+        self.claim_more: Callable[[int], tuple[int, int]] = lambda units: (0, 0)
+        self.fed_units = max(1, int(_FED_BYTES / mean_unit_bytes(command)))
+
+    def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
+        """Feed a program until there is no more for it, or long enough; then wait for its end."""
+        place = f"{self._spool}/{self._new_name()}"
+        began, read_seconds = time.perf_counter(), 0.0
+        fed_to = start
+        stream: Stream | None = None
+        try:
+            os.mkdir(place)
+            stream = Stream(self._command, start, place, cores=self._cores, memory_bytes=self.allowed_bytes)
+            while fed_to < stop:
+                is_reading = stream.feed(fed_to, stop)
+                fed_to = stop
+                now = time.perf_counter()
+                # The first bytes are taken by the pipe; more only when the program has begun to read.
+                if not read_seconds and fed_to - start > 2 * self.fed_units:
+                    read_seconds = now
+                if not is_reading or (read_seconds and now - read_seconds >= _longest(read_seconds - began)):
+                    break
+                _, stop = self.claim_more(self.fed_units)
+            written = stream.finish()
+        except BaseException as error:
+            if stream is not None:
+                stream.abort()
+            raise self._failure(error, place, start, max(stop, fed_to)) from error
+        self._steps.append(self._keep(written, place))
+        return fed_to
+
+
+def _longest(startup_seconds: float) -> float:
+    return max(_STREAM_SECONDS, _STREAM_STARTUPS * startup_seconds)
+
+
+def mean_unit_bytes(command: Command) -> float:
+    """How large a unit is, on the average."""
+    ranges = command.source.byte_ranges()
+    return max(1.0, sum(place.stop - place.start for place in ranges) / max(1, len(command.source)))
+
+
+def sync(path: str) -> int:
+    """Have a file, or all files of a directory, on the disk before anybody relies on it; how large it is."""
+    if os.path.isdir(path):
+        return sum(sync(entry.path) for entry in os.scandir(path) if not entry.is_symlink())
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fdatasync(descriptor)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: str) -> None:
+    """Remove a file or a directory, if it is there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except (IsADirectoryError, PermissionError):
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)
