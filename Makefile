@@ -6,15 +6,17 @@ BIN    := $(VENV)/bin
 .PHONY: help demo test lint types layers check bench states tools clean
 
 help:
-	@echo "make demo    make sample data, divide it, and run a function over all of it on all cores"
+	@echo "make demo    make sample data, divide it, run a function and a real aligner over it, kill that, and go on"
 	@echo "make test    lint, types, layers and all tests"
 	@echo "make bench   measure beside the peers (an hour, 3 GB of disk); one part: .venv/bin/python -m bench pools"
 	@echo "make clean   remove the virtual environment and all that these commands made"
 
-demo: $(VENV)/.made
+demo: $(VENV)/.made tools
 	@$(BIN)/python examples/divide_fastq.py
 	@echo
 	@$(BIN)/python examples/gc_histogram.py
+	@echo
+	@$(BIN)/python examples/align_reads.py
 
 test: tools lint types layers check
 
@@ -48,4 +50,4 @@ $(VENV)/.made: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo-data bench-data .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .aliquot demo-data bench-data .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

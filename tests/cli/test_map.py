@@ -187,7 +187,7 @@ def test_a_unit_that_hangs_is_set_aside(place: Path) -> None:
     ran = aliquot_map(place, "analysis:hang_at_bad", "few.txt", "--wall", "0.2", "--keep-going", "--cores", "2")
     assert (ran.returncode, ran.stdout) == (1, "2\n")
     assert "unit 1" in ran.stderr
-    assert "longer than wall_seconds" in ran.stderr
+    assert "longer than --wall" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -195,14 +195,17 @@ def test_a_unit_that_hangs_is_set_aside(place: Path) -> None:
     [
         (("--max-failures", "some"), "--max-failures some: a number of units, or a part such as 1%"),
         (("--max-failures", "x%"), "--max-failures x%"),
-        (("--max-failures", "-1"), "max_failures=-1"),
-        (("--max-failures", "200%"), "max_failures=2.0"),
+        (("--max-failures", "-1"), "--max-failures -1: a number of units"),
+        (("--max-failures", "200%"), "--max-failures 200%: a number of units, or a part"),
+        (("--max-failures", "2", "--keep-going"), "say one of them"),
         (("--memory", "much"), "'much' is not an amount of memory"),
-        (("--memory", "0"), "a worker needs"),
-        (("--wall", "0"), "wall_seconds=0"),
+        (("--memory", "0"), "--memory 0: a worker needs"),
+        (("--wall", "0"), "--wall 0.0: after how long"),
+        (("--target-seconds", "-1"), "--target-seconds -1.0: how long"),
         (("--wall", "soon"), "'soon' is not a valid float"),
         (("--set-aside", "lines.txt"), "is the source itself"),
-        (("--set-aside", "missing/bad.txt"), "there is no folder"),
+        (("--set-aside", "missing/bad.txt"), "--set-aside missing/bad.txt: there is no folder"),
+        (("--format", "linse"), "unknown format 'linse': did you mean lines?"),
     ],
 )
 @pytest.mark.parametrize("each", [(), ("--each",)])

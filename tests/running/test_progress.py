@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from aliquot.coordinator import AppendInOrder, Coordinator, Progressed, WorkerJoined
-from aliquot.running.progress import Lines, Silent, describe, make_progress
+from aliquot.coordinator import AppendInOrder, Coordinator, Progressed, Restored, WorkerJoined
+from aliquot.running.progress import Lines, Pace, Silent, describe, make_progress
 from aliquot.running.tally import Tally
 
 
@@ -36,32 +36,71 @@ class Halfway:
         self.tally.note(event, commands, 0.0)
 
 
+def facts_after(run: Halfway, seconds: float) -> list[str]:
+    """What is told when all of it took so long."""
+    pace = Pace()
+    pace.note(Halfway().coordinator, 0.0)
+    pace.note(run.coordinator, seconds)
+    return describe(run.coordinator, run.tally, pace)
+
+
 def test_the_facts_are_units_rate_step_workers_memory_and_time_left() -> None:
     """In the words and units of a person."""
     run = Halfway()
     run.advance(0, 200, steps=50)
-    assert describe(run.coordinator, run.tally, 10.0) == [
+    assert facts_after(run, 10.0) == [
         "200 of 1,000 units (20%)",
         "20/s",
         "4 a step",
         "2 workers",
-        "5.0 MB each",
+        "5.0 MB",
         "40.0 s left",
     ]
 
 
 def test_before_anything_is_done_no_rate_is_made_up() -> None:
     """Nor any time left."""
-    run = Halfway()
-    assert describe(run.coordinator, run.tally, 3.0) == ["0 of 1,000 units (0%)", "2 workers"]
-    assert describe(run.coordinator, run.tally, 0.0) == ["0 of 1,000 units (0%)", "2 workers"]
+    assert facts_after(Halfway(), 3.0) == ["0 of 1,000 units (0%)", "2 workers"]
+    assert facts_after(Halfway(), 0.0) == ["0 of 1,000 units (0%)", "2 workers"]
 
 
 def test_a_slow_rate_is_told_too() -> None:
     """Less than one a second is not zero a second."""
     run = Halfway()
     run.advance(0, 2, steps=2)
-    assert "0.02/s" in describe(run.coordinator, run.tally, 100.0)
+    assert "0.02/s" in facts_after(run, 100.0)
+
+
+def test_the_rate_is_that_of_late() -> None:
+    """Where units have become dearer, the time that is left is longer, and so honest."""
+    run, pace = Halfway(), Pace()
+    pace.note(run.coordinator, 0.0)
+    run.advance(0, 400, steps=4)
+    pace.note(run.coordinator, 1.0)
+    for second in range(1, 100):
+        run.advance(399 + second, 400 + second, steps=1)
+        pace.note(run.coordinator, 1.0 + second)
+    assert pace.units_a_second == pytest.approx(1.0)
+    assert pace.units_a_step == pytest.approx(1.0)
+    assert "8 min 21 s left" in describe(run.coordinator, run.tally, pace)
+
+
+def test_what_an_earlier_sitting_has_done_is_not_counted_as_fast() -> None:
+    """It took no time of this one."""
+    coordinator, pace = Coordinator(AppendInOrder(10**9), units=1000), Pace()
+    coordinator.handle(Restored(done=((0, 900, None, 0),)), 0.0)
+    pace.note(coordinator, 0.0)
+    pace.note(coordinator, 10.0)
+    assert pace.units_a_second == 0.0
+
+
+def test_idle_workers_and_the_budget_are_told() -> None:
+    """So that one sees why it is slow."""
+    coordinator, tally = Coordinator(AppendInOrder(10**9), units=1, expected_workers=2, total_bytes=10**9), Tally()
+    for event in (WorkerJoined(0), WorkerJoined(1)):
+        tally.note(event, coordinator.handle(event, 0.0), 0.0)
+    facts = describe(coordinator, tally, Pace())
+    assert facts[-1] == "1 of 2 workers busy"
 
 
 def test_a_short_run_prints_no_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,6 +115,7 @@ def test_a_short_run_prints_no_lines(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_long_run_prints_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
     """After ten seconds, and then every half minute, on stderr."""
     run, lines = Halfway(), Lines("work")
+    lines.update(run.coordinator, run.tally, 1000.0)
     run.advance(0, 200, steps=50)
     for seconds in range(101):
         lines.update(run.coordinator, run.tally, 1000.0 + seconds)

@@ -111,7 +111,7 @@ def test_a_file_that_somebody_else_has_made_is_not_replaced(numbers: Path) -> No
 
 def test_bad_units_of_a_command_are_found(numbers: Path) -> None:
     """They alone are missing, with what the program said, and where that is kept."""
-    text = "awk '$1==17||$1==4000{{print \"no\" > \"/dev/stderr\"; exit 3}}{{print}}' {n} > {out}"
+    text = 'awk \'$1==17||$1==4000{{print "no" > "/dev/stderr"; exit 3}}{{print}}\' {n} > {out}'
     command = aliquot.Command(text, split={"n": numbers}, join={"out": "good.txt"})
     outcome = aliquot.run(command, on=TWO, progress=False, max_failures=5, set_aside="bad.txt")
     assert [failure.start for failure in outcome.failures] == [17, 4000]

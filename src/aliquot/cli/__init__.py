@@ -1,51 +1,80 @@
-"""The command line. Slow imports happen inside the commands, so that `aliquot --help` is quick."""
+"""The command line. Slow imports happen inside the commands, so that `aliquot --help` is quick.
+
+run, map            over all units; options: what both take; config: as a file; json_events: for programs
+dry_run, ending     what is said before and after a run; wording: in the words of the command line
+resume, runs        what was recorded; finding: which run is meant
+index, slice        files alone
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
 
 from aliquot import __version__
+from aliquot.cli.completion import completion
+from aliquot.cli.ending import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_USAGE
 from aliquot.cli.index import index
 from aliquot.cli.map import map_function
+from aliquot.cli.resume import resume
+from aliquot.cli.run import run_command
+from aliquot.cli.runs import clean, report, runs, status
 from aliquot.cli.slice import slice_units
+from aliquot.cli.wording import in_options
 from aliquot.errors import AliquotError
-
-EXIT_WRONG_USAGE = 2
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def commands() -> None:
-    """Divide any data at any unit, and run functions over it on all cores.
+    """Divide any data at any unit, and run programs and functions over it on all cores.
 
     \b
+    aliquot run --split reads=sample.fastq.gz --join sam=out.sam -- 'bwa mem ref.fa {reads} > {sam}'
+    aliquot map analysis:fill reads.fastq.gz --join analysis:add --out counts.json
     aliquot index reads.fastq.gz            count its units, once
     aliquot slice reads.fastq.gz 1000:1010  print ten reads from the middle
-    aliquot map analysis:fill reads.fastq.gz --join analysis:add --out counts.json
+    aliquot status out.sam                  how far a run is; report: how it went; resume: go on with it
     """
 
 
-commands.add_command(index)
-commands.add_command(slice_units)
-commands.add_command(map_function)
+for _command in (run_command, map_function, index, slice_units, runs, status, report, resume, clean, completion):
+    commands.add_command(_command)
 
 
 def main() -> None:
     """Run the command line; what went wrong is said in a line, without a traceback."""
     try:
-        commands.main(standalone_mode=False)
+        commands.main(prog_name="aliquot", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
-        sys.exit(130)
+        sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not complain about it at its end.
         sys.stdout = None
         sys.exit(0)
     except (AliquotError, OSError) as error:
-        click.echo(f"aliquot: {error}", err=True)
-        sys.exit(EXIT_WRONG_USAGE)
+        click.echo("\n".join([f"aliquot: {in_options(str(error))}", *_notes_of(error)]), err=True)
+        sys.exit(_exit_code_of(error))
+    except Exception as error:
+        if os.environ.get("ALIQUOT_DEBUG"):
+            raise
+        told = f"aliquot: {type(error).__name__}: {error}"
+        where = "To see where, run it again with ALIQUOT_DEBUG=1"
+        click.echo("\n".join([told, *_notes_of(error), where]), err=True)
+        sys.exit(EXIT_FAILED)
+
+
+def _notes_of(error: BaseException) -> list[str]:
+    return [in_options(note) for note in getattr(error, "__notes__", ())]
+
+
+def _exit_code_of(error: Exception) -> int:
+    from aliquot.running.outcome import UnitsFailedError
+
+    return EXIT_FAILED if isinstance(error, UnitsFailedError) else EXIT_WRONG_USAGE

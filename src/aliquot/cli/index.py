@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aliquot.cli.options import open_as_told, reading_options
+from aliquot.cli.options import Reading, reading_options
 from aliquot.quantities import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 @reading_options
 @click.option("--rebuild", is_flag=True, help="Count again, whatever is remembered.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only the number of units.")
-def index(
-    *,
-    files: tuple[str, ...],
-    format_name: str | None,
-    compression: str | None,
-    options: tuple[str, ...],
-    rebuild: bool,
-    quiet: bool,
-) -> None:
+def index(*, files: tuple[str, ...], reading: Reading, rebuild: bool, quiet: bool) -> None:
     """Count the units of FILES and remember where they are.
 
     Nothing has to be indexed beforehand: this only shows it, and does it at a time of your choosing.
@@ -37,10 +29,10 @@ def index(
     aliquot index --option delimiter=';' measurements.csv
     aliquot index --format fixed --option record_bytes=16 events.bin
     """
-    source = open_as_told(files, format_name, compression, options)
+    source = reading.open(files)
     if rebuild:
         source.source.forget_index()
-        source = open_as_told(files, format_name, compression, options)
+        source = reading.open(files)
     began = time.perf_counter()
     remembered = source.source.complete
     _show_counting(source, visible=sys.stderr.isatty() and not quiet)

@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-import json
 import os
-import pickle
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-from aliquot.cli.options import open_as_told, reading_options
-
-_EXIT_FAILED = 1
-_MOST_SHOWN = 20
+from aliquot.cli.ending import EXIT_FAILED, tell_failures
+from aliquot.cli.options import Limits, Reading, limit_options, reading_options
+from aliquot.cli.wording import in_options
 
 
 @click.command("map")
@@ -25,19 +22,7 @@ _MOST_SHOWN = 20
     help="FUNCTION takes one unit; what it returns is printed in order, a line each, and none where it failed.",
 )
 @click.option("-o", "--out", metavar="PATH", help="Write the value to a file: .json, or .pkl for a pickle.")
-@click.option("--cores", type=click.IntRange(1), metavar="N", help="How many workers. Default: all cores.")
-@click.option("--memory", metavar="SIZE", help="What all workers may hold together, such as 8GB. Default: most of it.")
-@click.option(
-    "--max-failures",
-    default="0",
-    metavar="N|P%",
-    help="How many units may fail, or which part of them; they are set aside. Default: none.",
-)
-@click.option("--keep-going", is_flag=True, help="Any number of units may fail.")
-@click.option("--set-aside", metavar="PATH", help="Write the raw input of units that failed to a file.")
-@click.option("--wall", "wall_seconds", type=float, metavar="SECONDS", help="Stop a step that takes longer.")
-@click.option("--size", type=click.IntRange(1), metavar="N", help="A first guess of units a step; never needed.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, no report.")
+@limit_options
 @reading_options
 def map_function(
     *,
@@ -46,17 +31,8 @@ def map_function(
     join: str | None,
     each: bool,
     out: str | None,
-    cores: int | None,
-    memory: str | None,
-    max_failures: str,
-    keep_going: bool,
-    set_aside: str | None,
-    wall_seconds: float | None,
-    size: int | None,
-    quiet: bool,
-    format_name: str | None,
-    compression: str | None,
-    options: tuple[str, ...],
+    limits: Limits,
+    reading: Reading,
 ) -> None:
     """Run a Python function over all units of FILES, on all cores.
 
@@ -83,42 +59,22 @@ def map_function(
         raise click.BadParameter(f"there is no folder {os.path.dirname(out)!r}", param_hint="--out")
     sys.path.insert(0, os.getcwd())
     called = _find(function)
-    source = open_as_told(files, format_name, compression, options)
-    told = {
-        "on": _make_site(cores),
-        "memory": memory,
-        "max_failures": float("inf") if keep_going else _parse_failures(max_failures),
-        "set_aside": set_aside,
-        "wall_seconds": wall_seconds,
-        "size": size,
-        "progress": False if quiet else None,
-    }
+    told = limits.arguments()
+    source = reading.open(files)
     try:
-        failures = _print_each(called, source, told) if each else _run(called, source, join, out, told, quiet=quiet)
+        failures = (
+            _print_each(called, source, told) if each else _run(called, source, join, out, told, quiet=limits.quiet)
+        )
     except Exception as error:
         if not isinstance(error.__cause__, RemoteTraceback):
             raise
         # What the user's function raised, without what called it here.
         where = getattr(error, "__notes__", [f"aliquot: {error}"])[-1]
-        click.echo(f"{error.__cause__}\n{where}", err=True)
-        sys.exit(_EXIT_FAILED)
+        click.echo(f"{error.__cause__}\n{in_options(where)}", err=True)
+        sys.exit(EXIT_FAILED)
     if failures:
-        written = f"; their input is in {set_aside}" if set_aside else ""
-        click.echo(f"aliquot: {len(failures)} units failed and were set aside{written}", err=True)
-        for failure in failures[:_MOST_SHOWN]:
-            click.echo(f"  {failure}", err=True)
-        if len(failures) > _MOST_SHOWN:
-            click.echo(f"  and {len(failures) - _MOST_SHOWN} more", err=True)
-        sys.exit(_EXIT_FAILED)
-
-
-def _parse_failures(told: str) -> float:
-    from aliquot.errors import UsageError
-
-    try:
-        return float(told[:-1]) / 100 if told.endswith("%") else int(told)
-    except ValueError:
-        raise UsageError(f"--max-failures {told}: a number of units, or a part such as 1%") from None
+        tell_failures(failures, limits.set_aside)
+        sys.exit(EXIT_FAILED)
 
 
 def _print_each(called: Any, source: Any, told: dict[str, Any]) -> list[Any]:
@@ -153,12 +109,6 @@ def _run(
     return outcome.failures
 
 
-def _make_site(cores: int | None) -> Any:
-    from aliquot.sites import Local
-
-    return Local(cores=cores)
-
-
 def _find(path: str) -> Any:
     from aliquot.errors import UsageError
     from aliquot.job import find_by_import_path
@@ -170,6 +120,8 @@ def _find(path: str) -> Any:
 
 
 def _write_json(value: Any, path: str) -> None:
+    import json
+
     from aliquot.errors import UsageError
 
     # Made whole before the file is touched.
@@ -182,6 +134,8 @@ def _write_json(value: Any, path: str) -> None:
 
 
 def _write_pickle(value: Any, path: str) -> None:
+    import pickle
+
     content = pickle.dumps(value)
     with open(path, "wb") as file:
         file.write(content)

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from aliquot.cli.options import open_as_told, reading_options
+from aliquot.cli.options import Reading, reading_options
 from aliquot.errors import UsageError
 
 
@@ -14,15 +14,7 @@ from aliquot.errors import UsageError
 @click.argument("units", metavar="START:STOP")
 @reading_options
 @click.option("-o", "--out", metavar="PATH", help="Write to a file, whole or not at all, instead of standard output.")
-def slice_units(
-    *,
-    files: tuple[str, ...],
-    units: str,
-    format_name: str | None,
-    compression: str | None,
-    options: tuple[str, ...],
-    out: str | None,
-) -> None:
+def slice_units(*, files: tuple[str, ...], units: str, reading: Reading, out: str | None) -> None:
     """Print the units START up to, not including, STOP of FILES, counted from 0.
 
     Either may be left out or negative, as in Python; a single number is one unit. A header is repeated where the
@@ -34,7 +26,7 @@ def slice_units(
     """
     if not files:
         raise click.UsageError(f"say which units of {units!r}: aliquot slice {units} START:STOP")
-    source = open_as_told(files, format_name, compression, options)
+    source = reading.open(files)
     view = source[_parse_units(units)]
     if ":" not in units and not len(view):
         raise UsageError(f"there is no unit {units}: there are {len(source)}")

@@ -58,8 +58,8 @@ class Coordinator:
 
     ``expected_workers`` share the units equally as they join. With ``front_first``, spans are handed out in rounds
     from the first unit upward, each of about ``round_seconds``, so that results that must be appended in order do not
-    pile up. All workers together may hold ``total_bytes``. When more than ``most_failed`` units (a number, or a part of all) were given up, nothing new
-    is begun; with ``finish_front``, what comes before the first of them is done nevertheless.
+    pile up. All workers together may hold ``total_bytes``. When more than ``most_failed`` units (a number, or a part of
+    all) were given up, nothing new is begun; with ``finish_front``, what comes before the first of them is done nevertheless.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class Coordinator:
         self.units = 0
         self.is_complete = False
         self.done_units = 0
+        self.restored_units = 0  # of those, by an earlier sitting
         self.failed_units = 0
         self.spans = 0
         self.steps = 0
@@ -142,6 +143,16 @@ class Coordinator:
         """Whether all that is wanted of a run that stops is done: nothing, or what comes before its first failure."""
         appended_to = self._joining.appended_to if isinstance(self._joining, AppendInOrder) else 0
         return self.is_halted or not self._finish_front or appended_to >= self._first_failed
+
+    @property
+    def busy_workers(self) -> int:
+        """How many workers own something, or join."""
+        return self._owners
+
+    @property
+    def total_bytes(self) -> int | None:
+        """What all workers may hold together."""
+        return self._budget.total_bytes
 
     @property
     def failures(self) -> list[GiveUp]:
@@ -427,6 +438,7 @@ class Coordinator:
             commands += self._joining.skip(start, stop)
         for start, stop, result, result_bytes in event.done:
             self.done_units += stop - start
+            self.restored_units += stop - start
             if result is None:
                 commands += self._joining.restore(start, stop)
             else:

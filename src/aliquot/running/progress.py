@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from typing import Any, Protocol
 
 from aliquot.coordinator import Coordinator
@@ -15,6 +16,8 @@ _SILENT_SECONDS = 1.0
 _DISPLAY_SECONDS = 0.2
 _FIRST_LINE_SECONDS = 10.0
 _LINE_SECONDS = 30.0
+# What is lately.
+_LATELY_SECONDS = 20.0
 
 
 class Progress(Output, Protocol):
@@ -53,17 +56,17 @@ class Lines(ParentOutput):
 
     def __init__(self, label: str) -> None:
         self._label = label
-        self._began_seconds: float | None = None
-        self._next_seconds = 0.0
+        self._pace = Pace()
+        self._next_seconds: float | None = None
 
     def update(self, coordinator: Coordinator, tally: Tally, now_seconds: float) -> None:
         """Print a line if it is time."""
-        if self._began_seconds is None:
-            self._began_seconds = now_seconds
+        self._pace.note(coordinator, now_seconds)
+        if self._next_seconds is None:
             self._next_seconds = now_seconds + _FIRST_LINE_SECONDS
         elif now_seconds >= self._next_seconds:
             self._next_seconds = now_seconds + _LINE_SECONDS
-            facts = describe(coordinator, tally, now_seconds - self._began_seconds)
+            facts = describe(coordinator, tally, self._pace)
             self.write("stderr", f"{self._label}: {', '.join(facts)}\n")
 
     def close(self) -> None:
@@ -75,21 +78,21 @@ class LiveDisplay(ParentOutput):
 
     def __init__(self, label: str) -> None:
         self._label = label
-        self._began_seconds: float | None = None
-        self._next_seconds = 0.0
+        self._pace = Pace()
+        self._next_seconds: float | None = None
         self._live: Any = None
 
     def update(self, coordinator: Coordinator, tally: Tally, now_seconds: float) -> None:
         """Draw again, a few times a second."""
-        if self._began_seconds is None:
-            self._began_seconds = now_seconds
+        self._pace.note(coordinator, now_seconds)
+        if self._next_seconds is None:
             self._next_seconds = now_seconds + _SILENT_SECONDS
         if now_seconds < self._next_seconds:
             return
         self._next_seconds = now_seconds + _DISPLAY_SECONDS
         if self._live is None:
             self._open()
-        self._live.update(self._draw(coordinator, tally, now_seconds - self._began_seconds), refresh=True)
+        self._live.update(self._draw(coordinator, tally), refresh=True)
 
     def write(self, stream: Stream, text: str) -> None:
         """Above the display while there is one, in the stream that it was meant for where that is not the terminal."""
@@ -113,30 +116,70 @@ class LiveDisplay(ParentOutput):
         self._live = Live(console=console, transient=True, auto_refresh=False, redirect_stdout=False)
         self._live.start()
 
-    def _draw(self, coordinator: Coordinator, tally: Tally, elapsed_seconds: float) -> Any:
+    def _draw(self, coordinator: Coordinator, tally: Tally) -> Any:
         from rich.progress_bar import ProgressBar
         from rich.table import Table
 
         bar = ProgressBar(total=max(1, coordinator.units), completed=coordinator.done_units, width=28)
         table = Table.grid(padding=(0, 1))
-        table.add_row(self._label, bar, ", ".join(describe(coordinator, tally, elapsed_seconds)))
+        table.add_row(self._label, bar, ", ".join(describe(coordinator, tally, self._pace)))
         return table
 
 
-def describe(coordinator: Coordinator, tally: Tally, elapsed_seconds: float) -> list[str]:
+class Pace:
+    """How fast a run is lately: its units may become dearer, and its steps larger."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int, int]] = deque()  # when, units done, steps
+
+    def note(self, coordinator: Coordinator, now_seconds: float) -> None:
+        """Remember how far it is, now and then."""
+        seen = self._seen
+        if not seen:
+            # What an earlier sitting has done took no time of this one.
+            seen.append((now_seconds, coordinator.restored_units, 0))
+        if now_seconds - seen[-1][0] >= _LATELY_SECONDS / 40:
+            seen.append((now_seconds, coordinator.done_units, coordinator.steps))
+            while len(seen) > 2 and seen[1][0] <= now_seconds - _LATELY_SECONDS:
+                seen.popleft()
+
+    @property
+    def units_a_second(self) -> float:
+        """0 where nothing is known."""
+        seconds, units, _ = self._lately()
+        return units / seconds if seconds > 0 else 0.0
+
+    @property
+    def units_a_step(self) -> float:
+        """0 where nothing is known."""
+        _, units, steps = self._lately()
+        return units / steps if steps else 0.0
+
+    def _lately(self) -> tuple[float, int, int]:
+        if not self._seen:
+            return 0.0, 0, 0
+        began, done, steps = self._seen[0]
+        until, done_now, steps_now = self._seen[-1]
+        return until - began, done_now - done, steps_now - steps
+
+
+def describe(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[str]:
     """What a person wants to know: units, rate, step size, workers, memory, units set aside, time left."""
     done, units = coordinator.done_units, coordinator.units
     facts = [f"{format_count(done)} of {format_count(units)} units ({done / max(1, units):.0%})"]
-    rate = done / elapsed_seconds if elapsed_seconds > 0 else 0.0
+    rate = pace.units_a_second
     if rate:
         facts.append(f"{format_count(round(rate))}/s" if rate >= 10 else f"{rate:.2g}/s")
-    if coordinator.steps:
-        facts.append(f"{done / coordinator.steps:,.3g} a step")
-    facts.append(f"{tally.workers} workers")
-    if tally.peak_bytes:
-        facts.append(f"{format_bytes(tally.peak_bytes)} each")
+    if pace.units_a_step:
+        facts.append(f"{pace.units_a_step:,.3g} a step")
+    busy = coordinator.busy_workers
+    facts.append(f"{tally.workers} workers" if busy == tally.workers else f"{busy} of {tally.workers} workers busy")
+    if tally.held_bytes:
+        allowed = "" if coordinator.total_bytes is None else f" of {format_bytes(coordinator.total_bytes)}"
+        facts.append(f"{format_bytes(tally.held_bytes)}{allowed}")
     if coordinator.failed_units:
         facts.append(f"{format_count(coordinator.failed_units)} set aside")
+    left = units - done - coordinator.failed_units
     if rate and coordinator.is_complete:
-        facts.append(f"{format_seconds((units - done) / rate)} left")
+        facts.append(f"{format_seconds(left / rate)} left")
     return facts

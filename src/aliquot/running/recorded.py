@@ -88,7 +88,8 @@ class Record:
         journal = self.journal
         if journal.get("status") == "failed":
             journal.forget_failures()  # whoever runs it again has mended something
-        journal.set("status", "running")
+        if journal.get("status") != "finishing":  # from there it only goes on: some outputs may be gone from here
+            journal.set("status", "running")
         journal.set("units", plan.units)
         journal.set("label", plan.label)
         journal.set("outputs", [output.path for output in self._outputs])
@@ -113,7 +114,8 @@ class Record:
         """Record what is known, as far as that is possible: the run ends before its end."""
         with contextlib.suppress(Exception):
             self.recorder.checkpoint()
-            self.journal.set("status", "interrupted")
+            if self.journal.get("status") != "finishing":
+                self.journal.set("status", "interrupted")
             self.journal.commit()
 
     def end(self, status: str, report: Report) -> None:
@@ -139,6 +141,7 @@ def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Out
         journal = _open(directory, keeping)
         stack.callback(journal.close)
         if journal.get("status") == "done" and keeping.outputs:
+            _remove_pieces(directory)
             return _outcome_of(journal, plan, keeping.outputs)
         if keeping.settings is not None:
             journal.set("settings", keeping.settings)
@@ -161,10 +164,15 @@ def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Out
                 error.add_note(f"aliquot: what is done is recorded in {directory.path}; the same call goes on with it")
             raise
         record.end("done" if outcome.is_complete else "failed", outcome.report)
-    if outcome.is_complete:
-        for path in (directory.spool, directory.partial):
-            shutil.rmtree(path, ignore_errors=True)
+        if outcome.is_complete:
+            _remove_pieces(directory)
     return outcome
+
+
+def _remove_pieces(directory: RunDirectory) -> None:
+    """All is where it belongs."""
+    for path in (directory.spool, directory.partial):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def look_at_earlier(keeping: Keeping) -> Earlier:
@@ -241,7 +249,7 @@ def _open_partials(directory: RunDirectory, journal: Journal, outputs: Sequence[
     partials: dict[str, PartialOutput] = {}
     for output in outputs:
         path = os.path.join(directory.partial, output.name)
-        if journal.get("status") == "finishing" and is_finished(path, output.path):
+        if is_finished(path, output.path):
             continue
         partials[output.name] = PartialOutput(find_rule(output.rule), path, states.get(output.name))
     return partials

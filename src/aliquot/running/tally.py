@@ -22,6 +22,7 @@ class Tally:
         self.useful_seconds = 0.0
         self.stopped_seconds = 0.0
         self.peak_bytes = 0
+        self._held: dict[int, int] = {}  # worker -> what it held at last
         self.pieces: list[Piece] = []  # what was done, and how long it took
 
     def note(self, event: Event, commands: list[Command], now_seconds: float) -> None:
@@ -31,13 +32,16 @@ class Tally:
                 self.useful_seconds += event.busy_seconds
                 self.stopped_seconds += event.stopped_seconds
                 self._record((event.start, event.stop, event.busy_seconds))
-                self.peak_bytes = max([self.peak_bytes, *(int(peak) for _, peak, _ in event.peak_bytes)])
+                if event.peak_bytes:
+                    held_bytes = self._held[event.worker] = int(max(peak for _, peak, _ in event.peak_bytes))
+                    self.peak_bytes = max(self.peak_bytes, held_bytes)
                 began_seconds, _ = self._spans[event.worker]
                 self._spans[event.worker] = (began_seconds, now_seconds)
             case WorkerJoined():
                 self.workers += 1
             case WorkerLost():
                 self.workers -= 1
+                self._held.pop(event.worker, None)
                 self.lost_workers += 1
                 self.stopped_seconds += event.stopped_seconds if event.is_exhausted else 0.0
             case StepExhausted():
@@ -46,6 +50,11 @@ class Tally:
             if isinstance(command, Assign):
                 self._finish(command.worker)
                 self._spans[command.worker] = (now_seconds, now_seconds)
+
+    @property
+    def held_bytes(self) -> int:
+        """What all workers held together, as far as they have told lately."""
+        return sum(self._held.values())
 
     @property
     def owned_seconds(self) -> float:

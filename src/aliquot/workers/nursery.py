@@ -169,10 +169,10 @@ def _lifeline() -> _Lifeline:
     return _the_lifeline
 
 
-def start_nursery(function: Any) -> None:
-    """Start it before it is needed, with what the workers will need to unpickle a function."""
+def start_nursery(function: Any, *preload: str) -> None:
+    """Start it before it is needed, with what the workers will need to unpickle a function, and these modules."""
     if not workers.inside_worker:
-        the_nursery(preload=() if _is_importable(function) else ("cloudpickle",))
+        the_nursery(preload=preload if _is_importable(function) else ("cloudpickle", *preload))
 
 
 def the_nursery(preload: tuple[str, ...] = ()) -> Nursery:
@@ -229,9 +229,11 @@ def _spawn(requests: int, lifeline: int) -> int:
             (os.POSIX_SPAWN_DUP2, high_lifeline, LIFELINE),
         ]
         arguments = [sys.executable, *_interpreter_flags(), "-c", code]
+        # It forks, and so has one thread, whatever it imports; workers have an environment of their own.
+        environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")}
         try:
             # A group of its own: Ctrl-C in a terminal is for the parent alone.
-            return os.posix_spawn(sys.executable, arguments, os.environ, file_actions=actions, setpgroup=0)
+            return os.posix_spawn(sys.executable, arguments, environment, file_actions=actions, setpgroup=0)
         except OSError as error:
             raise SiteError(f"workers cannot be started: {sys.executable}: {error.strerror}") from error
 

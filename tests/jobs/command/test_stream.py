@@ -31,12 +31,25 @@ def in_its_own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(in_its_own_directory: None) -> Any:
     """No thread, no descriptor, no process."""
-    threads, descriptors = threading.active_count(), open_descriptors()
+    threads, descriptors, children = threading.active_count(), open_descriptors(), own_children()
     yield
     assert threading.active_count() == threads
     assert open_descriptors() == descriptors
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert own_children() == children
+
+
+def own_children() -> list[int]:
+    """The processes that this one has started, the dead among them; some may have been there before a test."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(parent) == os.getpid():
+                found.append(int(entry.name))
+    return sorted(found)
 
 
 def open_stream(text: str, start: int = 0, place: str = "place", **options: Any) -> Stream:

@@ -5,7 +5,7 @@ A package offers formats through the entry point group `aliquot.formats`.
 
 from __future__ import annotations
 
-import importlib.metadata
+import difflib
 import inspect
 from typing import Any
 
@@ -50,6 +50,9 @@ def make_format(name: str, options: dict[str, Any]) -> Format:
     """Make the format of that name."""
     format_class = _all_formats().get(name)
     if format_class is None:
+        near = difflib.get_close_matches(name, _by_name, n=1)
+        if near:
+            raise UsageError(f"unknown format {name!r}: did you mean {near[0]}?")
         raise UsageError(
             f"unknown format {name!r}: choose from {', '.join(sorted(_by_name))}, "
             "or register your own with aliquot.register_format"
@@ -87,7 +90,8 @@ def format_from_desc(desc: dict[str, Any]) -> Format:
     """Rebuild a described format, importing its class if it is not known here."""
     match desc:
         case {"name": str(name), "options": dict(options)}:
-            known = _all_formats().get(name)
+            # To look for what is installed takes longer than a worker takes to start.
+            known = _by_name.get(name) or _all_formats().get(name)
             if known is None and "class" in desc:
                 known = find_by_import_path(desc["class"])
             if known is None:
@@ -122,6 +126,8 @@ def _without_options(format_class: type[Format]) -> Format | None:
 def _all_formats() -> dict[str, type[Format]]:
     global _entry_points_loaded  # noqa: PLW0603  # once for each process
     if not _entry_points_loaded:
+        import importlib.metadata  # slow, and not needed in workers
+
         for entry_point in importlib.metadata.entry_points(group="aliquot.formats"):
             try:
                 register_format(entry_point.load())

@@ -1,0 +1,111 @@
+"""What is said when a run has ended, on standard error, and with which exit code."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from aliquot.cli.wording import in_options
+from aliquot.quantities import format_count, format_seconds
+
+if TYPE_CHECKING:
+    from aliquot.journal import RunDirectory
+    from aliquot.running.outcome import Failure, Outcome
+
+EXIT_FAILED = 1
+EXIT_WRONG_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+_MOST_SHOWN = 20
+_WIDTH = 240
+
+
+def tell_failures(failures: Sequence[Failure], set_aside: str | None) -> None:
+    """Name the units that were set aside."""
+    written = f"; their input is in {set_aside}" if set_aside else ""
+    click.echo(f"aliquot: {len(failures)} units failed and were set aside{written}", err=True)
+    for failure in failures[:_MOST_SHOWN]:
+        click.echo(f"  {in_options(str(failure))}", err=True)
+    if len(failures) > _MOST_SHOWN:
+        click.echo(f"  and {len(failures) - _MOST_SHOWN} more", err=True)
+
+
+def tell_end(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -> None:
+    """Three lines at most: what was done, how close to ideal and why not closer, what was set aside and where."""
+    from aliquot.reporting.losses import format_share
+    from aliquot.reporting.reading import read_run
+    from aliquot.reporting.text import format_rate
+
+    story, about = read_run(directory)
+    totals = story.totals
+    cores = "1 core" if totals.cores == 1 else f"{totals.cores} cores"
+    took = f"in {format_seconds(totals.wall_seconds)} on {cores}, {format_rate(totals.units_per_second)}"
+    outputs = [shown_path(path) for path in about.outputs if path != "-"]
+    made = f": {', '.join(outputs)}" if outputs and outcome.is_complete else ""
+    click.echo(f"aliquot: {format_count(about.done_units or 0)} units {took}{made}", err=True)
+    if totals.available_seconds:
+        why = f". {story.losses[0].sentence}" if story.losses else ""
+        click.echo(f"{format_share(totals.efficiency)} of ideal{why}", err=True)
+    if outcome.failures:
+        units = sum(failure.stop - failure.start for failure in outcome.failures)
+        what = "1 unit was" if units == 1 else f"{format_count(units)} units were"
+        where = f"; their input is in {set_aside}" if set_aside else ""
+        first = one_line(in_options(str(outcome.failures[0])))
+        click.echo(f"{what} set aside{where}; see 'aliquot report {run_name(directory)}'. {first}", err=True)
+
+
+def tell_failed(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -> None:
+    """The run has stopped, since too many units failed: the first of them in full."""
+    failures = outcome.failures
+    units = sum(failure.stop - failure.start for failure in failures)
+    what = "1 unit failed" if units == 1 else f"{format_count(units)} units failed"
+    where = f"; their input is in {set_aside}" if set_aside else ""
+    click.echo(f"aliquot: stopped, as {what}, more than --max-failures allows{where}", err=True)
+    if failures:
+        click.echo(in_options(str(failures[0])), err=True)
+    name = run_name(directory)
+    click.echo(
+        f"What is done is kept: once it is mended, go on with 'aliquot resume {name}'; or leave out what fails: "
+        f"'aliquot resume {name} --keep-going'",
+        err=True,
+    )
+
+
+def tell_interrupted(directory: RunDirectory) -> None:
+    """How much is done, and how to go on."""
+    from aliquot.journal.runs import summarise
+
+    if not os.path.exists(directory.journal_path):
+        click.echo("aliquot: interrupted before anything was done", err=True)
+        return
+    run = summarise(directory)
+    of_all = "" if run.units is None else f" of {format_count(run.units)}"
+    click.echo(
+        f"aliquot: interrupted; {format_count(run.done_units)}{of_all} units are done. "
+        f"Go on with: aliquot resume {run_name(directory)}",
+        err=True,
+    )
+
+
+def run_name(directory: RunDirectory) -> str:
+    """What to call a run on the command line, from here: its name, or where it is."""
+    from aliquot.journal.run_directory import RUNS_DIRECTORY
+
+    is_here = os.path.dirname(directory.path) == os.path.abspath(RUNS_DIRECTORY)
+    return shlex.quote(directory.name if is_here else shown_path(directory.path))
+
+
+def shown_path(path: str) -> str:
+    """As a person would write it from here."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith(os.pardir) else relative
+
+
+def one_line(text: str) -> str:
+    """The first line, not too long."""
+    line = text.partition("\n")[0]
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..."

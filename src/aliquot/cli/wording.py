@@ -1,0 +1,31 @@
+"""What the library says, in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+
+# Only as arguments of calls are written: a word of the user's own, or a path, is left as it is.
+_PYTHON_TO_OPTIONS = (
+    (r" \((?:fresh|resume_anyway|force)=True\)", ""),
+    (r"fresh and resume_anyway cannot", "--fresh and --resume-anyway cannot"),
+    (r"Local\(memory='?([^')]*)'?\)", r"--memory \1"),
+    (r"\bmax_failures(?:=| (?=allows))", "--max-failures "),
+    (r"\b(?:longer than )wall_seconds\b", "longer than --wall"),
+    (r"\bwall_seconds=", "--wall "),
+    (r"\btarget_seconds=", "--target-seconds "),
+    (r"\bleast_bytes_per_unit=", "--least-bytes "),
+    (r"\bdisk='?([^':]*)'?:", r"--disk \1:"),
+    (r"\bset_aside='([^']*)'", r"--set-aside \1"),
+    (r"\bsandbox=True\b", "--sandbox"),
+    (r"format='fixed' with record_bytes=\.\.\.", "--format fixed with --option record_bytes=..."),
+    (r"\bformat='(\w+)'", r"--format \1"),
+    (r", or register your own with aliquot\.register_format", ""),
+    (r"\binputs are for a sandbox\b", "--input is for a sandbox"),
+)
+
+
+def in_options(message: str) -> str:
+    """Name options where a message names Python arguments."""
+    for pattern, instead in _PYTHON_TO_OPTIONS:
+        message = re.sub(pattern, instead, message)
+    return message

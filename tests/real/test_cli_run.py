@@ -1,0 +1,309 @@
+"""`aliquot run` as a person uses it: real programs, Ctrl-C, kill -9, the same command again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aliquot.journal import Journal
+from tests.real.processes import Script, wait_until
+
+ALIQUOT = Path(sys.executable).parent / "aliquot"
+LINES = "".join(f"{number} {number * number % 97}\n" for number in range(20_000))
+# A program that takes its time for each line, so that there is an amid.
+SLOWLY = 'cat {text} | while read -r line; do sleep 0.02; echo "x$line"; done > {out}'
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "text.txt").write_text(LINES)
+    (tmp_path / "few.txt").write_text(LINES[: LINES.index("\n200 ") + 1])
+    return tmp_path
+
+
+def aliquot(place: Path, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ALIQUOT, *arguments], cwd=place, capture_output=True, text=True, check=False, input=text, timeout=60
+    )
+
+
+def slow_run(place: Path, *options: str) -> Script:
+    arguments = ["aliquot", "run", "--split", "text=few.txt", "--join", "out=out.txt", *options, "--", SLOWLY]
+    return Script(place, f"sys.argv = {arguments!r}\nfrom aliquot.cli import main\nmain()\n")
+
+
+def wait_until_some_is_done(place: Path) -> None:
+    path = place / ".aliquot" / "out.txt" / "journal.sqlite"
+
+    def is_some_done() -> bool:
+        if not path.exists():
+            return False
+        with Journal.open(str(path), read_only=True) as journal:
+            return journal.done_units() > 0
+
+    wait_until(is_some_done, "some units are done")
+
+
+def expected(place: Path) -> str:
+    return "".join(f"x{line}\n" for line in (place / "few.txt").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("command", "itself"),
+    [
+        ("tr 0-9 a-j < {text} > {out}", "tr 0-9 a-j < text.txt"),
+        ("awk '{{print $2, NF}}' {text} > {out}", "awk '{print $2, NF}' text.txt"),
+        ("sed -n s/9/nine/gp {text}", "sed -n s/9/nine/gp text.txt"),
+        ("tail -c +$(({text:offset} + 1)) {text:source} | head -c {text:length} | rev", "rev text.txt"),
+    ],
+)
+def test_a_program_writes_what_it_would_write_alone(place: Path, command: str, itself: str) -> None:
+    """Through a pipe, from files, by its standard output, by ranges of bytes; all is told in two lines."""
+    ran = aliquot(place, "run", "--split", "text=text.txt", "--join", "out=out.txt", "--", command)
+    alone = subprocess.run(itself, shell=True, cwd=place, capture_output=True, check=True)
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert (place / "out.txt").read_bytes() == alone.stdout
+    assert "20,000 units in" in ran.stderr
+    assert "of ideal" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 2
+
+
+def test_without_an_output_what_it_prints_is_printed(place: Path) -> None:
+    """Each time that it is run, and with nothing else; what is typed meanwhile is for whoever comes next."""
+    command = f"{ALIQUOT} run -q --split text=text.txt -- 'cut -d\" \" -f2 {{text}}'; cat"
+    for _ in range(2):
+        ran = subprocess.run(
+            command, shell=True, cwd=place, capture_output=True, text=True, check=True, input="typed\n"
+        )
+        assert ran.stdout == "".join(line.split(" ")[1] + "\n" for line in LINES.splitlines()) + "typed\n"
+        assert ran.stderr == ""
+
+
+def test_several_words_are_what_the_program_is_given(place: Path) -> None:
+    """As their shell has divided them."""
+    ran = aliquot(place, "run", "-q", "--split", "text=text.txt", "--", "sed", "-n", "/1 1/p", "{text}")
+    assert ran.stdout == "".join(f"{line}\n" for line in LINES.splitlines() if "1 1" in line)
+
+
+def test_a_run_that_was_killed_goes_on(place: Path) -> None:
+    """`kill -9` of all that it consists of; the same command ends with the same bytes and does not begin anew."""
+    with slow_run(place) as script:
+        wait_until_some_is_done(place)
+        assert not (place / "out.txt").exists()
+        for process in script.processes():
+            os.kill(process, signal.SIGKILL)
+        script.wait_until_nothing_is_left()
+    assert "interrupted" in aliquot(place, "runs").stdout
+    with slow_run(place) as script:
+        code, _, told = script.finish()
+    assert code == 0
+    assert "going on with the run in" in told
+    assert (place / "out.txt").read_text() == expected(place)
+    events = events_of(place)
+    assert events.count("sitting") == 2
+
+
+def events_of(place: Path) -> list[str]:
+    with Journal.open(str(place / ".aliquot" / "out.txt" / "journal.sqlite"), read_only=True) as journal:
+        return [kind for _, kind, _ in journal.events()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_how_to_go_on(place: Path, number: signal.Signals) -> None:
+    """Exit code 130 soon, no process is left, and what it says can be typed."""
+    with slow_run(place) as script:
+        wait_until_some_is_done(place)
+        began_seconds = time.monotonic()
+        os.killpg(script.process.pid, number)
+        code, out, told = script.finish()
+        took_seconds = time.monotonic() - began_seconds
+        script.wait_until_nothing_is_left()
+    assert (code, out) == (130, "")
+    assert took_seconds < 5
+    assert "Traceback" not in told
+    advice = told.partition("Go on with: ")[2].strip()
+    assert advice == "aliquot resume out.txt"
+    assert not (place / "out.txt").exists()
+    resumed = aliquot(place, *advice.split()[1:])
+    assert (resumed.returncode, resumed.stdout) == (0, "")
+    assert (place / "out.txt").read_text() == expected(place)
+
+
+def test_a_run_can_be_looked_at_while_it_goes_on_and_not_be_taken(place: Path) -> None:
+    """`status` and `runs` tell; a second `run`, `resume` or `clean` is refused with who has it."""
+    with slow_run(place) as script:
+        wait_until_some_is_done(place)
+        status = aliquot(place, "status", "out.txt").stdout
+        assert "running" in status
+        assert f"held by process {script.process.pid}" in status
+        assert "running" in aliquot(place, "runs").stdout
+        again = ("run", "--split", "text=few.txt", "--join", "out=out.txt", "--", SLOWLY)
+        for arguments in (again, ("resume", "out.txt"), ("clean", "out.txt")):
+            refused = aliquot(place, *arguments)
+            assert (refused.returncode, refused.stdout) == (2, "")
+            assert f"held by process {script.process.pid}" in refused.stderr
+        assert "nothing to remove" in aliquot(place, "clean", "--all").stderr
+        code, _, _ = script.finish()
+    assert code == 0
+    assert (place / "out.txt").read_text() == expected(place)
+
+
+COPY = ("run", "--split", "text=text.txt", "--join", "out=out.txt")
+
+
+def test_a_changed_input_is_refused(place: Path) -> None:
+    """Until the user says what is meant."""
+    assert aliquot(place, *COPY, "--", "cat {text}").returncode == 0
+    (place / "text.txt").write_text("other\n" + LINES)
+    refused = aliquot(place, *COPY, "--", "cat {text}")
+    assert refused.returncode == 2
+    assert "text.txt has" in refused.stderr
+    assert "--fresh" in refused.stderr
+    assert "fresh=True" not in refused.stderr
+    assert (place / "out.txt").read_text() == LINES
+    assert aliquot(place, *COPY, "--fresh", "--", "cat {text}").returncode == 0
+    assert (place / "out.txt").read_text() == "other\n" + LINES
+
+
+def test_one_may_go_on_nevertheless(place: Path) -> None:
+    """With a program that has been mended: what was done before stays."""
+    failing = "grep -q '^150 ' {text} && exit 3; sed s/^/a/ {text}"
+    assert aliquot(place, *COPY, "--", failing).returncode == 1
+    mended = "sed s/^/a/ {text}"
+    assert aliquot(place, *COPY, "--", mended).returncode == 2
+    assert aliquot(place, *COPY, "--resume-anyway", "--", mended).returncode == 0
+    assert (place / "out.txt").read_text() == "".join(f"a{line}\n" for line in LINES.splitlines())
+
+
+def test_an_output_that_exists_is_not_replaced_unasked(place: Path) -> None:
+    """Nor one that was changed since it was made."""
+    out = place / "out.txt"
+    out.write_text("mine\n")
+    refused = aliquot(place, *COPY, "--", "cat {text}")
+    assert refused.returncode == 2
+    assert "--force" in refused.stderr
+    assert out.read_text() == "mine\n"
+    assert aliquot(place, *COPY, "--force", "--", "cat {text}").returncode == 0
+    assert out.read_text() == LINES
+    assert "done already" in aliquot(place, *COPY, "--", "cat {text}").stderr
+    out.write_text("mine again\n")
+    refused = aliquot(place, *COPY, "--", "cat {text}")
+    assert (refused.returncode, out.read_text()) == (2, "mine again\n")
+
+
+def test_units_that_fail_are_set_aside(place: Path) -> None:
+    """Exit code 1; the third line says which and where; without leave, the run stops and says how to go on."""
+    failing = "if grep -q '^150 ' {text}; then echo no 150 >&2; exit 3; fi; cat {text}"
+    stopped = aliquot(place, *COPY, "--", failing)
+    assert stopped.returncode == 1
+    assert "unit 150" in stopped.stderr
+    assert "no 150" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert not (place / "out.txt").exists()
+    ran = aliquot(place, "resume", "out.txt", "--max-failures", "1%", "--set-aside", "bad.txt")
+    assert ran.returncode == 1
+    *_, last = ran.stderr.splitlines()
+    assert last.startswith("1 unit was set aside; their input is in bad.txt; see 'aliquot report out.txt'. unit 150")
+    assert (place / "bad.txt").read_text() == "150 93\n"
+    assert (place / "out.txt").read_text() == LINES.replace("150 93\n", "", 1)
+    assert "unit 150" in aliquot(place, "report", "out.txt").stdout
+    assert aliquot(place, *COPY, "--", failing).returncode == 1
+
+
+@pytest.mark.parametrize("output", ["out.txt", "-"])
+def test_events_are_lines_of_json(place: Path, output: str) -> None:
+    """On standard output; on standard error where the output goes there."""
+    ran = aliquot(place, "run", "--json", "--split", "text=text.txt", "--join", f"out={output}", "--", "cat {text}")
+    told, other = (ran.stdout, ran.stderr) if output != "-" else (ran.stderr, ran.stdout)
+    assert other == ("" if output != "-" else LINES)
+    events = [json.loads(line) for line in told.splitlines()]
+    assert events[0]["event"] == "begin"
+    assert {event["event"] for event in events[1:-1]} == {"progress"}
+    assert events[0]["units"] == 20_000
+    end = events[-1]
+    assert (end["event"], end["status"], end["exit_code"], end["report"]["units"]) == ("end", "done", 0, 20_000)
+
+
+def test_a_run_goes_on_when_nobody_reads_its_events(place: Path) -> None:
+    """And ends well."""
+    command = f"{ALIQUOT} run --json --split text=few.txt --join out=out.txt -- 'cat {{text}}' | head -n 1"
+    ran = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=place, capture_output=True, text=True, check=True
+    )
+    assert json.loads(ran.stdout)["event"] == "begin"
+    assert ran.stderr == ""
+    assert (place / "out.txt").read_text() == (place / "few.txt").read_text()
+
+
+def test_a_second_interrupt_ends_it_at_once(place: Path) -> None:
+    """What is recorded is kept, and nothing else is left."""
+    with slow_run(place, "--size", "100") as script:
+        wait_until_some_is_done(place)
+        script.interrupt()
+        script.interrupt()
+        code, _, told = script.finish()
+        script.wait_until_nothing_is_left()
+    assert code == 130
+    assert "Traceback" not in told
+    assert aliquot(place, "resume", "out.txt").returncode == 0
+    assert (place / "out.txt").read_text() == expected(place)
+
+
+def test_events_tell_what_was_set_aside_and_what_went_wrong(place: Path) -> None:
+    """With the exit code that follows."""
+    command = ("--split", "text=text.txt", "--", "! grep -q '^7 ' {text} && cat {text}")
+    ran = aliquot(place, "run", "--json", "--keep-going", *command)
+    events = [json.loads(line) for line in ran.stderr.splitlines()]
+    assert [(event["start"], event["stop"]) for event in events if event["event"] == "set aside"] == [(7, 8)]
+    assert events[-1]["exit_code"] == ran.returncode == 1
+    assert aliquot(place, "run", "--json", "--fresh", *command).returncode == 1
+    (place / "text.txt").write_text("changed\n")
+    ran = aliquot(place, "run", "--json", *command)
+    end = json.loads(ran.stderr.splitlines()[-1])
+    assert (end["status"], end["exit_code"], ran.returncode) == ("error", 2, 2)
+    assert "text.txt has 8 B now" in end["error"]
+
+
+def test_what_a_run_did_can_be_looked_at_and_removed(place: Path) -> None:
+    """By its name, its directory, or what it made; outputs stay."""
+    assert aliquot(place, *COPY, "--", "cat {text}").returncode == 0
+    assert aliquot(place, *COPY, "--run-dir", "elsewhere/mine", "--force", "--", "cat {text}").returncode == 0
+    assert "out.txt" in aliquot(place, "runs").stdout
+    assert "elsewhere/mine" in aliquot(place, "runs", "--all", ".").stdout
+    for name in ("out.txt", ".aliquot/out.txt", "./out.txt", str(place / "out.txt"), "elsewhere/mine"):
+        assert "20,000 units in" in aliquot(place, "report", name).stdout, name
+    assert aliquot(place, "report", "out.txt", "--html").stdout == "out.txt.html\n"
+    assert "<svg" in (place / "out.txt.html").read_text()
+    assert "did you mean out.txt?" in aliquot(place, "status", "out.tx").stderr
+    assert "elsewhere/mine" in aliquot(place, "clean", "elsewhere/mine").stdout
+    assert "removed .aliquot/out.txt" in aliquot(place, "clean").stdout
+    assert aliquot(place, "runs").stdout == ""
+    assert (place / "out.txt").read_text() == LINES
+
+
+def test_a_file_says_what_to_run(place: Path) -> None:
+    """What is on the command line wins, and what is resumed is what was run."""
+    (place / "job.toml").write_text(
+        "command = 'sed s/^/a/ {text}'\ncores = 1\nmax-failures = '1%'\n"
+        "[split]\ntext = 'text.txt'\n[join]\nout = 'out.txt'\n"
+    )
+    ran = aliquot(place, "run", "--config", "job.toml")
+    assert ran.returncode == 0, ran.stderr
+    assert "on 1 core," in ran.stderr
+    assert (place / "out.txt").read_text() == "".join(f"a{line}\n" for line in LINES.splitlines())
+    ran = aliquot(place, "run", "--config", "job.toml", "--split", "text=few.txt", "--join", "out=few.out")
+    assert (place / "few.out").read_text() == expected(place).replace("x", "a")
+    assert aliquot(place, "resume", "few.out").returncode == 0
+
+
+def test_plain_lines_without_colours(place: Path) -> None:
+    """Where nobody sees them."""
+    ran = aliquot(place, *COPY, "--", "cat {text}")
+    assert "\x1b" not in ran.stderr
