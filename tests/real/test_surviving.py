@@ -163,7 +163,7 @@ aliquot.run(command, progress=False)
         (tmp_path / "run.py").write_text(script)
         (tmp_path / "numbers.txt").write_text("".join(f"{number}\n" for number in range(20_000)))
         environment = {**os.environ, "ALIQUOT_CACHE": str(tmp_path / "cache")}
-        command = [sys.executable, tmp_path / "run.py"]
+        command = [sys.executable, str(tmp_path / "run.py")]
         told = subprocess.run(command, cwd=disk, capture_output=True, check=False, env=environment)
         assert told.returncode != 0
         assert b"room" in told.stderr, told.stderr.decode()

@@ -6,7 +6,6 @@ play(scenario)       ->  Play: the coordinator and the simulated site against ea
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from bisect import bisect_left
@@ -30,12 +29,14 @@ from aliquot.coordinator import (
     FailJoin,
     Finish,
     GiveUp,
+    Halted,
     Join,
     Joined,
     Joining,
     Merge,
     MergeAsTree,
     Progressed,
+    Restored,
     Skip,
     SourceGrew,
     Spill,
@@ -45,10 +46,7 @@ from aliquot.coordinator import (
     Trim,
     WorkerLost,
 )
-from aliquot.coordinator.commands import COMMANDS
-from aliquot.coordinator.events import EVENTS
 from aliquot.coordinator.invariants import check_invariants
-from aliquot.coordinator.records import from_json, to_json
 from aliquot.sites.simulated import (
     BAD_UNIT,
     FLAKY_UNIT,
@@ -67,8 +65,9 @@ JoiningOrder = Literal["in order", "as they come", "as a tree"]
 # A run that takes more events or more virtual time than this goes round in circles.
 _MOST_EVENTS = 20_000
 _MOST_SECONDS = 10_000.0
-# Every so manieth seed sends all events and commands through JSON.
-_TRAVELLING_SEEDS = 8
+# Every so manieth seed goes on with what an earlier sitting has done, and as many are halted amid their work.
+_RESTORED_SEEDS = 8
+_FIRST_RESTORED_RESULT = 1 << 40
 # A run that stops early may still find so many units more that fail, before it gives up what it suspects.
 _MOST_LISTED = 20
 
@@ -335,12 +334,16 @@ class Play:
         self._ordered: list[Slice] = []  # both
         self._spilled: set[int] = set()
         self._failed_steps: list[FailedStep] = []
-        self._travels = scenario.seed % _TRAVELLING_SEEDS == 0
         self._end: Finish | None = None
         self._has_failed_join = False
+        is_halted = scenario.seed % _RESTORED_SEEDS == 1
+        self._halts_seconds = random.Random(f"halted {scenario.seed}").uniform(0.0, 2.0) if is_halted else None
 
     def run(self) -> Play:
         """To the end, which has to come."""
+        restored = self._draw_restored()
+        if restored is not None:
+            self._take(restored)
         while not self.coordinator.is_over:
             for event in self._wait():
                 self._take(event)
@@ -351,14 +354,45 @@ class Play:
         self._check_end()
         return self
 
+    def _draw_restored(self) -> Restored | None:
+        """Any part of the units was done before: what was appended, from the front, and pieces that wait."""
+        units = self.coordinator.units
+        if self.scenario.seed % _RESTORED_SEEDS != 0 or self.scenario.growths or units < 2:
+            return None
+        chance = random.Random(f"restored {self.scenario.seed}")
+        ends = sorted({0, units, *(chance.randrange(units) for _ in range(chance.randint(1, 8)))})
+        pieces = list(pairwise(ends))
+        appended = 0 if self.scenario.joining == "as a tree" else chance.randint(0, len(pieces))
+        done: list[tuple[int, int, int | None, int]] = []
+        for number, (start, stop) in enumerate(pieces):
+            if any(start <= unit < stop for unit in self.scenario.hopeless):
+                appended = 0  # it cannot have been done, and what is behind it was not appended
+                continue
+            if number < appended:
+                self._appended.append(Slice(start, stop))
+                self._ordered.append(Slice(start, stop))
+                done.append((start, stop, None, 0))
+            elif chance.random() < 0.5:
+                result = _FIRST_RESTORED_RESULT + number
+                self._results[result] = [Slice(start, stop)]
+                done.append((start, stop, result, 10))
+            else:
+                continue
+            self._add_done(Slice(start, stop))
+        return Restored(tuple(done))
+
     def _wait(self) -> list[Event]:
         now_seconds = self.site.now_seconds()
         wake_seconds = self.coordinator.wake_seconds(now_seconds)
         grows_seconds = self._growths[-1].at_seconds if self._growths else None
-        until_seconds = min((at for at in (wake_seconds, grows_seconds) if at is not None), default=None)
+        waited_for = (wake_seconds, grows_seconds, self._halts_seconds)
+        until_seconds = min((at for at in waited_for if at is not None), default=None)
         events = self.site.wait(until_seconds)
         if events:
             return events
+        if self._halts_seconds is not None and self._halts_seconds <= self.site.now_seconds():
+            self._halts_seconds = None
+            return [Halted()]
         if grows_seconds is not None and grows_seconds <= self.site.now_seconds():
             growth = self._growths.pop()
             return [SourceGrew(growth.units, growth.is_complete)]
@@ -376,11 +410,7 @@ class Play:
         elif isinstance(event, Joined):
             event = self._join_results(event)
         now_seconds = self.site.now_seconds()
-        if self._travels:
-            event = from_json(EVENTS, json.loads(json.dumps(to_json(event))))
         commands = self.coordinator.handle(event, now_seconds)
-        if self._travels:
-            commands = [from_json(COMMANDS, json.loads(json.dumps(to_json(command)))) for command in commands]
         line = Line(now_seconds, event, commands)
         self.story.append(line)
         if self._watch is not None:
@@ -455,7 +485,9 @@ class Play:
         if scenario.joining == "in order":
             fault = find_cover_fault(Slice(0, sum(map(len, self._ordered))), self._ordered)
             assert fault is None, f"appended in the wrong order: {fault}"
-        if coordinator.is_stopping:
+        if coordinator.is_halted:
+            assert not coordinator.busy_workers, "it is over, and somebody still works"
+        elif coordinator.is_stopping:
             self._check_early_end(given_up)
         else:
             self._check_full_end(given_up)

@@ -59,7 +59,8 @@ class Coordinator:
     ``expected_workers`` share the units equally as they join. With ``front_first``, spans are handed out in rounds
     from the first unit upward, each of about ``round_seconds``, so that results that must be appended in order do not
     pile up. All workers together may hold ``total_bytes``. When more than ``most_failed`` units (a number, or a part of
-    all) were given up, nothing new is begun; with ``finish_front``, what comes before the first of them is done nevertheless.
+    all) were given up, nothing new is begun; with ``finish_front``, what comes before the first of them is done
+    nevertheless.
     """
 
     def __init__(
