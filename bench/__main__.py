@@ -7,11 +7,16 @@ from typing import Protocol
 
 import aliquot
 from bench import (
+    command_guesses,
+    command_overhead,
+    commands,
     compressed,
     copies,
     guesses,
     importing,
     indexing,
+    journal_cost,
+    kills,
     memory,
     pools,
     random_access,
@@ -52,6 +57,11 @@ _WITHOUT_READS: dict[str, _PartWithoutReads] = {
     "simulated": simulated.run,
     "survival": survival.run,
     "memory": memory.run,
+    "commands": commands.run,
+    "command_guesses": command_guesses.run,
+    "command_overhead": command_overhead.run,
+    "journal_cost": journal_cost.run,
+    "kills": kills.run,
 }
 _PARTS = (*_ON_READS, *_WITHOUT_READS)
 _REPEATS = 7

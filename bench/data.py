@@ -16,7 +16,7 @@ FULL_BYTES = 1_000_000_000
 QUICK_BYTES = 100_000_000
 
 _Bytes = NDArray[np.uint8]
-_DIRECTORY = "bench-data"
+DIRECTORY = "bench-data"
 _READ_BASES = 150
 _SHORTEST_READ_BASES = 80
 _READS_AT_ONCE = 50_000
@@ -34,10 +34,10 @@ class Data:
 
 def make_data(*, quick: bool) -> Data:
     """Find the data, or make what is missing of it."""
-    directory = os.path.join(_DIRECTORY, "quick" if quick else "full")
+    directory = os.path.join(DIRECTORY, "quick" if quick else "full")
     os.makedirs(directory, exist_ok=True)
     plain = os.path.join(directory, "reads.fastq")
-    _make(plain, lambda path: _write_reads(path, QUICK_BYTES if quick else FULL_BYTES))
+    make_once(plain, lambda path: _write_reads(path, QUICK_BYTES if quick else FULL_BYTES))
     gzip = _make_compressed(plain, os.path.join(directory, "reads.fastq.gz"), "gzip", "-1")
     bgzf = _make_compressed(plain, os.path.join(directory, "reads.fastq.bgz"), "bgzip")
     return Data(plain, gzip, bgzf)
@@ -59,11 +59,11 @@ def _make_compressed(plain: str, path: str, program: str, *options: str) -> str 
         with open(target, "wb") as output:
             subprocess.run([found, *options, "-c", plain], check=True, stdout=output)
 
-    _make(path, compress)
+    make_once(path, compress)
     return path
 
 
-def _make(path: str, write: Callable[[str], None]) -> None:
+def make_once(path: str, write: Callable[[str], None]) -> None:
     """Write a file under another name first, so that one that is there is whole."""
     if os.path.exists(path):
         return
