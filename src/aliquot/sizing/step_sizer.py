@@ -79,7 +79,7 @@ class StepSizer:
             self._preferred = None
 
     # A step is one call, which cannot be left.
-    patience_seconds = None
+    patience_seconds: float | None = None
 
     @property
     def unit_seconds(self) -> float | None:

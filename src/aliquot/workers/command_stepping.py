@@ -21,12 +21,12 @@ from aliquot.workers.stepping import UnitError
 if TYPE_CHECKING:
     from aliquot.jobs.command import Command
 
-# A program is fed so long, and so many times as long as it took it to begin to read, before its results are taken.
-_STREAM_SECONDS = 2.0
+# A program is fed so many times as long at least as it took it to begin to read, before its results are taken.
 _STREAM_STARTUPS = 50
+_SHORTEST_FED_SECONDS, _LONGEST_FED_SECONDS = 0.02, 0.1
 # A program that fails with less room than this on the disk has failed for want of it.
 _FULL_BYTES = 256 << 10
-# What is fed at once can no longer be given to others.
+# However fast a program reads, it is fed no more at once.
 _FED_BYTES = 128 << 10
 
 
@@ -135,28 +135,33 @@ class StreamStepper(CommandStepper):
 
     def __init__(self, command: Command, spool: str, failed: str, cores: int = 1) -> None:
         super().__init__(command, spool, failed, cores)
+        self._unit_bytes = mean_unit_bytes(command)
+        self._most_at_once = max(1, int(_FED_BYTES / self._unit_bytes))
+        self.units_at_once = 1
         self.claim_more: Callable[[int], tuple[int, int]] = lambda units: (0, 0)
-        self.fed_units = max(1, int(_FED_BYTES / mean_unit_bytes(command)))
 
     def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Feed a program until there is no more for it, or long enough; then wait for its end."""
         place = f"{self._spool}/{self._new_name()}"
-        began, read_seconds = time.perf_counter(), 0.0
+        began, startup_seconds = time.perf_counter(), 0.0
         fed_to = start
         stream: Stream | None = None
         try:
             os.mkdir(place)
             stream = Stream(self._command, start, place, cores=self._cores, memory_bytes=self.allowed_bytes)
             while fed_to < stop:
-                is_reading = stream.feed(fed_to, stop)
+                fed_seconds = time.perf_counter()
+                is_reading = self._feed(stream, fed_to, stop)
+                now_seconds = time.perf_counter()
+                if fed_to == start:
+                    startup_seconds = now_seconds - began
+                else:
+                    self._adapt(now_seconds - fed_seconds)
                 fed_to = stop
-                now = time.perf_counter()
-                # The first bytes are taken by the pipe; more only when the program has begun to read.
-                if not read_seconds and fed_to - start > 2 * self.fed_units:
-                    read_seconds = now
-                if not is_reading or (read_seconds and now - read_seconds >= _longest(read_seconds - began)):
+                longest_seconds = max(patience_seconds or 0.0, _STREAM_STARTUPS * startup_seconds)
+                if not is_reading or now_seconds - began - startup_seconds >= longest_seconds:
                     break
-                _, stop = self.claim_more(self.fed_units)
+                _, stop = self.claim_more(self.units_at_once)
             written = stream.finish()
         except BaseException as error:
             if stream is not None:
@@ -165,9 +170,19 @@ class StreamStepper(CommandStepper):
         self._steps.append(self._keep(written, place))
         return fed_to
 
+    def _feed(self, stream: Stream, start: int, stop: int) -> bool:
+        """Wait until the program has read most of it, unless it reads so fast that this does not matter."""
+        is_reading = stream.feed(start, stop)
+        if self.units_at_once < self._most_at_once:
+            is_reading = is_reading and stream.wait_until_read(int((stop - start) * self._unit_bytes / 2))
+        return is_reading
 
-def _longest(startup_seconds: float) -> float:
-    return max(_STREAM_SECONDS, _STREAM_STARTUPS * startup_seconds)
+    def _adapt(self, seconds: float) -> None:
+        """What a program is fed at once should last it a moment: long enough not to wait, short enough to share."""
+        if seconds < _SHORTEST_FED_SECONDS:
+            self.units_at_once = min(self._most_at_once, self.units_at_once * 4)
+        elif seconds > _LONGEST_FED_SECONDS:
+            self.units_at_once = max(1, self.units_at_once // 2)
 
 
 def mean_unit_bytes(command: Command) -> float:

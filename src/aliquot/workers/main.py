@@ -184,10 +184,11 @@ class Worker:
             message.value.close()
         if isinstance(self.stepper, EachStepper):
             self.sizer = ItemSizer(longest_seconds=target_seconds)
-        elif hasattr(self.stepper, "fed_units"):
+        elif hasattr(self.stepper, "units_at_once"):
             from aliquot.sizing.stream_sizer import StreamSizer  # only where a program is fed
 
-            self.sizer = StreamSizer(self.stepper.fed_units, is_one_by_one=target_seconds == 0)
+            stepper = self.stepper
+            self.sizer = StreamSizer(lambda: int(stepper.units_at_once), longest_seconds=target_seconds)
         else:
             self.sizer = StepSizer(longest_seconds=target_seconds, target_bytes=target_bytes)
         self.birth_bytes = self.meter.resident_bytes()

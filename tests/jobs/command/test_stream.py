@@ -244,3 +244,22 @@ def test_only_a_command_that_reads_a_pipe_is_fed() -> None:
 def test_pipes_are_not_lost_in_a_sandbox() -> None:
     """They are there, as files would be."""
     assert fed(open_stream("cat {x:pipe}", sandbox=True), 0, 100) == b"".join(LINES.splitlines(True)[:100])
+
+
+def test_what_was_read_is_known() -> None:
+    """Waits until the command has read nearly all; it goes on when there is more."""
+    stream = open_stream("while read line; do echo $line; done < {x} > {y}", join={"y": "y.txt"})
+    assert stream.feed(0, 2)
+    assert stream.wait_until_read(0)
+    assert stream.feed(2, 3)
+    assert stream.wait_until_read(10**6)
+    path = stream.finish()["y"]
+    assert Path(path).read_bytes().splitlines() == LINES.splitlines()[:3]
+
+
+def test_a_command_that_ends_is_not_waited_for() -> None:
+    """Whether it has read or not."""
+    stream = open_stream("exec < {x}; exit 0")
+    stream.feed(0, 1)
+    assert not stream.wait_until_read(-1)
+    stream.finish()

@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import sys
+import termios
 from collections import deque
 from collections.abc import Generator, Iterator
 from itertools import chain
@@ -74,6 +76,11 @@ class FedPipe:
     def is_open(self) -> bool:
         """Whether a program reads the other end."""
         return self.descriptor >= 0
+
+    @property
+    def unread_bytes(self) -> int:
+        """What is in the pipe and was not read."""
+        return int.from_bytes(fcntl.ioctl(self.descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
 
     def try_to_open(self) -> bool:
         """Open the pipe if a program has opened its other end."""

@@ -19,7 +19,7 @@ from aliquot.jobs.command.step import Step
 if TYPE_CHECKING:
     from aliquot.jobs.command.command import Command
 
-# Nothing tells that a program has opened a pipe: it is tried again, soon at first.
+# Nothing tells that a program has opened a pipe, or has read from it: it is looked for again, soon at first.
 _FIRST_TRY_SECONDS, _LONGEST_TRY_SECONDS = 0.0005, 0.02
 
 
@@ -74,6 +74,20 @@ class Stream:
             raise
         return self._is_reading()
 
+    def wait_until_read(self, unread_bytes: int) -> bool:
+        """Wait until no more than that is left unread of what was fed, in one pipe of several; else as `feed`."""
+        try:
+            next_look_seconds = _FIRST_TRY_SECONDS
+            while self._is_reading() and not any(
+                pipe.is_open and pipe.has_all and pipe.unread_bytes <= unread_bytes for pipe in self._pipes
+            ):
+                self._wait(next_look_seconds)
+                next_look_seconds = min(2 * next_look_seconds, _LONGEST_TRY_SECONDS)
+        except BaseException:
+            self.abort()
+            raise
+        return self._is_reading()
+
     def finish(self) -> dict[str, str]:
         """Let the command see the end of its units, wait for it, and judge it; the path of each output."""
         try:
@@ -113,7 +127,7 @@ class Stream:
     def _is_reading(self) -> bool:
         return self._exit_code is None and not all(pipe.is_ended for pipe in self._pipes)
 
-    def _wait(self) -> None:
+    def _wait(self, at_most_seconds: float | None = None) -> None:
         """Wait for a pipe that takes more, or one that is opened, or the end of the process; then write."""
         poll = select.poll()
         waits_for_reader = self._ending is None
@@ -126,8 +140,8 @@ class Stream:
                 waits_for_reader = True
         if self._ending is not None:
             poll.register(self._ending, select.POLLIN)
-        timeout = self._next_try_seconds * 1000 if waits_for_reader else None
-        for descriptor, _ in poll.poll(timeout):
+        seconds = self._next_try_seconds if waits_for_reader else at_most_seconds
+        for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000):
             if descriptor in open_pipes:
                 open_pipes[descriptor].write()
         self._look_for_end()

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import aliquot
+from aliquot.jobs.command import CommandError
+from aliquot.workers.command_stepping import CommandStepper, Produced, StreamStepper
+from aliquot.workers.stepping import UnitError
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a spool."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "failed").mkdir()
+    return tmp_path
+
+
+def command_over(units: int, text: str) -> aliquot.Command:
+    Path("n.txt").write_text("".join(f"{number:06}\n" for number in range(units)))
+    return aliquot.Command(text, split={"n": "n.txt"}, join={"out": "out.txt"})
+
+
+def content_of(produced: Produced) -> list[int]:
+    ((file, size),) = produced.files.values()
+    text = Path("spool", file).read_text()
+    assert len(text) == size
+    return [int(line) for line in text.split()]
+
+
+def fed_by(stepper: StreamStepper, units: int) -> list[int]:
+    """Let it claim all units; how many it wanted each time."""
+    wanted: list[int] = []
+    claimed = stepper.units_at_once
+
+    def claim_more(more: int) -> tuple[int, int]:
+        nonlocal claimed
+        start, claimed = claimed, min(units, claimed + more)
+        wanted.append(more)
+        return start, claimed
+
+    stepper.claim_more = claim_more
+    assert stepper.run(0, claimed, 1000.0) == units
+    return wanted
+
+
+def test_the_outputs_of_several_steps_are_one_file(place: Path) -> None:
+    """And nothing else is left in the spool."""
+    stepper = CommandStepper(command_over(10, "cat {n} > {out}"), "spool", "failed")
+    for start, stop in ((2, 5), (5, 6), (6, 9)):
+        assert stepper.run(start, stop) == stop
+    assert content_of(stepper.take()) == [2, 3, 4, 5, 6, 7, 8]
+    assert len(list((place / "spool").iterdir())) == 1
+    stepper.run(9, 10)
+    assert content_of(stepper.take()) == [9]
+
+
+def test_what_one_failing_unit_has_left_is_kept(place: Path) -> None:
+    """Of several units nothing is."""
+    stepper = CommandStepper(command_over(10, "echo trouble >&2; cp {n} {out}; exit 3"), "spool", "failed")
+    with pytest.raises(UnitError, match="trouble") as caught:
+        stepper.run(0, 2)
+    assert isinstance(caught.value.error, CommandError)
+    assert not list((place / "spool").iterdir())
+    assert not list((place / "failed").iterdir())
+    with pytest.raises(UnitError):
+        stepper.run(4, 5)
+    assert "trouble" in (place / "failed/unit-4/stderr.txt").read_text()
+
+
+def test_a_slow_program_is_fed_little_at_once(place: Path) -> None:
+    """So that others can have the rest."""
+    text = "while read line; do sleep 0.06; echo $line; done < {n} > {out}"
+    stepper = StreamStepper(command_over(12, text), "spool", "failed")
+    assert max(fed_by(stepper, 12)) == 1
+    assert content_of(stepper.take()) == list(range(12))
+
+
+def test_a_fast_program_is_fed_much_at_once(place: Path) -> None:
+    """A look at the pipe after each unit would take longer than the unit."""
+    stepper = StreamStepper(command_over(200_000, "cat < {n} > {out}"), "spool", "failed")
+    wanted = fed_by(stepper, 200_000)
+    assert len(wanted) < 200
+    assert stepper.units_at_once > 1000
+    assert content_of(stepper.take()) == list(range(200_000))
+
+
+def test_a_program_is_given_an_end_after_a_while(place: Path) -> None:
+    """Its results count only then."""
+    stepper = StreamStepper(command_over(100, "cat < {n} > {out}"), "spool", "failed")
+    claims = iter(range(1, 200))
+
+    def claim_more(units: int) -> tuple[int, int]:
+        start = min(100, next(claims))
+        return start, min(100, start + 1)
+
+    stepper.claim_more = claim_more
+    # Its patience is none, but what it took to start counts, too: it is fed fifty times as long as that.
+    reached = stepper.run(0, 1, 0.0)
+    assert 1 <= reached <= 100
+    assert content_of(stepper.take()) == list(range(reached))
