@@ -136,6 +136,26 @@ def test_a_run_that_failed_is_gone_on_with(numbers: Path, monkeypatch: pytest.Mo
     assert not second.failures
 
 
+def test_pieces_are_not_trusted_after_a_restart_of_the_machine(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has waited for the disk to have them: their units are done again."""
+    text = 'test "$MENDED" || ! grep -qx 1 {n} && cat {n} > {out}'
+    command = aliquot.Command(text, split={"n": numbers}, join={"out": "copy.txt"})
+    assert not aliquot.run(command, on=TWO, progress=False).is_complete
+    run = RunDirectory(".aliquot/copy.txt")
+    waiting = sorted(os.listdir(run.spool))
+    assert waiting
+    for name in waiting:
+        path = Path(run.spool, name)
+        path.write_bytes(bytes(path.stat().st_size))  # as large as before, as after a power cut
+    with Journal.open(run.journal_path) as journal:
+        assert journal.get("boot")
+        journal.set("boot", "another")
+        journal.commit()
+    monkeypatch.setenv("MENDED", "yes")
+    assert aliquot.run(command, on=TWO, progress=False).is_complete
+    assert Path("copy.txt").read_bytes() == numbers.read_bytes()
+
+
 def test_several_outputs_of_one_command(numbers: Path) -> None:
     """Each is joined by its own rule, and standard output is one of them."""
     command = aliquot.Command(

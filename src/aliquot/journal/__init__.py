@@ -9,7 +9,7 @@ Where a write is lost, work is done again; a journal never says that something i
 """
 
 from aliquot.journal.errors import JournalError, RunHeldError
-from aliquot.journal.holder import Holder
+from aliquot.journal.holder import Holder, boot_id
 from aliquot.journal.identity import describe_input, describe_program, differences
 from aliquot.journal.journal import Journal, Restored, RestoredFailure, RestoredPiece
 from aliquot.journal.run_directory import RunDirectory
@@ -25,6 +25,7 @@ __all__ = [
     "RunDirectory",
     "RunHeldError",
     "RunSummary",
+    "boot_id",
     "clean",
     "describe_input",
     "describe_program",

@@ -48,7 +48,7 @@ class Holder(Struct, frozen=True):
         return cls(
             pid=os.getpid(),
             host=socket.gethostname(),
-            boot=_boot(),
+            boot=boot_id(),
             pid_space=_pid_space(),
             process_began_ticks=_began_ticks(os.getpid()),
             since=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
@@ -59,7 +59,7 @@ class Holder(Struct, frozen=True):
         """Whether that very process still runs; None where that cannot be known from here."""
         if self.host != socket.gethostname():
             return None
-        if self.boot != _boot():
+        if self.boot != boot_id():
             return False
         if self.pid_space != _pid_space():
             return None
@@ -290,7 +290,8 @@ def _began_ticks(pid: int) -> int | None:
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
-def _boot() -> str:
+def boot_id() -> str:
+    """What tells this run of the machine from those before it; nothing where the system does not say."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()

@@ -6,7 +6,7 @@ from typing import Any
 
 from aliquot.outputs import PartialOutput
 from aliquot.running.outcome import Failure
-from aliquot.workers.command_stepping import Produced, remove
+from aliquot.workers.command_stepping import Produced, remove, size_of
 from aliquot.workers.packing import Packed
 
 
@@ -17,6 +17,7 @@ class OutputsSink:
         self.partials = partials
         self._targets = targets
         self._spool = spool
+        self.is_same_boot = True
         self.known_files: set[str] = set()  # of pieces that an earlier sitting has recorded
         self._starts: list[int] = []  # of pieces that were appended since the last checkpoint
         self._files: list[str] = []  # theirs
@@ -48,9 +49,14 @@ class OutputsSink:
             remove(path)
 
     def is_there(self, packed: Packed) -> bool:
-        """Whether the files of a recorded piece are still what they were."""
+        """Whether the files of a recorded piece are still what they were.
+
+        Nobody has waited for the disk to have them: after a restart of the machine they may be anything.
+        """
+        if not self.is_same_boot:
+            return False
         files = packed.load().files.values()
-        if any(_size_of(os.path.join(self._spool, file)) != size for file, size in files):
+        if any(size_of(os.path.join(self._spool, file)) != size for file, size in files):
             return False
         self.known_files.update(file for file, _ in files)
         return True
@@ -63,12 +69,3 @@ class OutputsSink:
     def remove(self, path: str) -> None:
         """Remove a file that nobody has recorded, or a directory of a step that did not end."""
         remove(path)
-
-
-def _size_of(path: str) -> int | None:
-    try:
-        if os.path.isdir(path):
-            return sum(_size_of(entry.path) or 0 for entry in os.scandir(path) if not entry.is_symlink())
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return None

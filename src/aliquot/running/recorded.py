@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.errors import UsageError
-from aliquot.journal import Journal, RunDirectory, differences
+from aliquot.journal import Journal, RunDirectory, boot_id, differences
 from aliquot.quantities import format_count
 from aliquot.running.outcome import Failure, Outcome, Report
 from aliquot.running.recording import JournalRecorder, restore
@@ -104,6 +104,9 @@ class Record:
         if sink is None:
             return restore(self.journal, results)
         restored = restore(self.journal, results, sink.is_there)
+        # Only now: what an earlier boot has left is forgotten.
+        self.journal.set("boot", boot_id())
+        self.journal.commit()
         with os.scandir(self.directory.spool) as entries:
             for entry in entries:
                 if entry.name not in sink.known_files:
@@ -152,6 +155,7 @@ def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Out
 
             targets = {output.name: output.path for output in keeping.outputs}
             sink = OutputsSink(_open_partials(directory, journal, keeping.outputs), targets, directory.spool)
+            sink.is_same_boot = journal.get("boot") in (None, boot_id())
             stack.callback(sink.close)
             plan = plan._replace(sink=sink)
         record = Record(directory, journal, keeping.outputs, sink)

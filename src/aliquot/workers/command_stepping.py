@@ -74,7 +74,7 @@ class CommandStepper:
             for name, rule in self._rules.items():
                 pieces = [step[name] for step in steps]
                 path = pieces[0] if len(pieces) == 1 else self._join(rule, pieces, name)
-                files[name] = (os.path.basename(path), sync(path))
+                files[name] = (os.path.basename(path), size_of(path) or 0)
         return Produced(files)
 
     def _join(self, rule: Rule, pieces: list[str], name: str) -> str:
@@ -191,16 +191,14 @@ def mean_unit_bytes(command: Command) -> float:
     return max(1.0, sum(place.stop - place.start for place in ranges) / max(1, len(command.source)))
 
 
-def sync(path: str) -> int:
-    """Have a file, or all files of a directory, on the disk before anybody relies on it; how large it is."""
-    if os.path.isdir(path):
-        return sum(sync(entry.path) for entry in os.scandir(path) if not entry.is_symlink())
-    descriptor = os.open(path, os.O_RDONLY)
+def size_of(path: str) -> int | None:
+    """The bytes of a file, or of all files of a directory; None if it is not there."""
     try:
-        os.fdatasync(descriptor)
-        return os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
+        if os.path.isdir(path):
+            return sum(size_of(entry.path) or 0 for entry in os.scandir(path) if not entry.is_symlink())
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return None
 
 
 def remove(path: str) -> None:
