@@ -126,11 +126,6 @@ def run_command(
         raise click.UsageError(
             f"say what to divide, with --split NAME=PATH and {{NAME}} in the command\n\n  {_EXAMPLE}"
         )
-    if not dry_run:
-        # It starts while we import what we need ourselves.
-        from aliquot.workers.nursery import start_nursery
-
-        start_nursery(_command_text, "aliquot.workers.command_stepping")
     import aliquot
     from aliquot.outputs import parse_output
     from aliquot.running.options import make_options

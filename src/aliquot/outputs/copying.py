@@ -6,34 +6,14 @@ import errno
 import os
 import select
 
-BLOCK_BYTES = 1 << 20
+from aliquot.copying import copy_in_kernel
 
-# What copy_file_range and sendfile say where a file system or a kind of descriptor is not for them.
-_NOT_FOR_THESE_FILES = {
-    errno.EXDEV,
-    errno.EINVAL,
-    errno.ENOSYS,
-    errno.EOPNOTSUPP,
-    errno.EBADF,
-    errno.EPERM,
-    errno.ENOTSOCK,
-    errno.EAGAIN,
-}
+BLOCK_BYTES = 1 << 20
 
 
 def copy_range(source: int, start: int, stop: int, out: int) -> None:
     """Copy the bytes [start, stop) of a file to where another file, pipe or device stands."""
-    at = start
-    for copy in _COPIES_IN_THE_KERNEL:
-        try:
-            while at < stop:
-                copied = copy(out, source, at, stop - at)
-                if not copied:
-                    break
-                at += copied
-        except OSError as error:
-            if error.errno not in _NOT_FOR_THESE_FILES:
-                raise
+    at = copy_in_kernel(source, start, stop, out)
     while at < stop:
         data = os.pread(source, min(BLOCK_BYTES, stop - at), at)
         if not data:
@@ -62,10 +42,3 @@ def is_same_start(one: int, other: int, length: int) -> bool:
             return False
         at += count
     return True
-
-
-def _copy_file_range(out: int, source: int, offset: int, count: int) -> int:
-    return os.copy_file_range(source, out, count, offset_src=offset)
-
-
-_COPIES_IN_THE_KERNEL = (_copy_file_range, os.sendfile) if hasattr(os, "copy_file_range") else ()

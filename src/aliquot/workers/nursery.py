@@ -6,6 +6,7 @@ import contextlib
 import os
 import pickle
 import select
+import signal
 import sys
 import threading
 import time
@@ -106,6 +107,12 @@ class Nursery:
         except ChildProcessError:
             return False
 
+    def kill_itself(self) -> None:
+        """End it at once."""
+        if self.parent == os.getpid():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process, signal.SIGKILL)
+
     def close(self) -> None:
         """Let it go; the workers that it forked stay."""
         if self.parent == os.getpid():
@@ -169,10 +176,10 @@ def _lifeline() -> _Lifeline:
     return _the_lifeline
 
 
-def start_nursery(function: Any, *preload: str) -> None:
-    """Start it before it is needed, with what the workers will need to unpickle a function, and these modules."""
+def start_nursery(function: Any) -> None:
+    """Start it before it is needed, with what the workers will need to unpickle a function."""
     if not workers.inside_worker:
-        the_nursery(preload=preload if _is_importable(function) else ("cloudpickle", *preload))
+        the_nursery(preload=() if _is_importable(function) else ("cloudpickle",))
 
 
 def the_nursery(preload: tuple[str, ...] = ()) -> Nursery:
@@ -196,6 +203,8 @@ def _is_importable(function: Any) -> bool:
 
 def _close_nursery() -> None:
     if _nursery is not None:
+        # It may still be importing, and nobody waits for its workers any more.
+        _nursery.kill_itself()
         _nursery.close()
 
 

@@ -62,11 +62,13 @@ def make_format(name: str, options: dict[str, Any]) -> Format:
 
 def format_by_suffix(file_name: str) -> str | None:
     """Name the format that a file name means, if it means one."""
-    lowered = file_name.lower()
-    for name, format_class in reversed(_all_formats().items()):
-        if lowered.endswith(format_class.suffixes):
-            return name
-    return None
+    # Those that are known come first: to look for what is installed takes as long as to start Python.
+    return _find_suffix(_by_name, file_name.lower()) or _find_suffix(_all_formats(), file_name.lower())
+
+
+def _find_suffix(formats: dict[str, type[Format]], lowered: str) -> str | None:
+    found = (name for name, format_class in reversed(formats.items()) if lowered.endswith(format_class.suffixes))
+    return next(found, None)
 
 
 def format_by_content(head: bytes) -> str | None:

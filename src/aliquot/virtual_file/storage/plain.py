@@ -1,22 +1,11 @@
 from __future__ import annotations
 
-import errno
 import io
 import os
 from collections.abc import Iterator
 
+from aliquot.copying import copy_in_kernel
 from aliquot.virtual_file.storage.storage import PIECE_BYTES, Storage
-
-# What copy_file_range and sendfile say where a file system or a kind of descriptor is not for them.
-_NOT_FOR_THESE_FILES = {
-    errno.EXDEV,
-    errno.EINVAL,
-    errno.ENOSYS,
-    errno.EOPNOTSUPP,
-    errno.EBADF,
-    errno.EPERM,
-    errno.ENOTSOCK,
-}
 
 
 class PlainStorage(Storage):
@@ -78,26 +67,9 @@ class PlainStorage(Storage):
         """In the kernel where it can, through this process where it cannot."""
         source = self.open_unchanged()
         try:
-            at = start
-            for copy in _COPIES_IN_THE_KERNEL:
-                try:
-                    while at < stop:
-                        copied = copy(descriptor, source, at, stop - at)
-                        if not copied:
-                            break
-                        at += copied
-                except OSError as error:
-                    if error.errno not in _NOT_FOR_THESE_FILES:
-                        raise
+            at = copy_in_kernel(source, start, stop, descriptor)
             self.check_open_file(source)
         finally:
             os.close(source)
         if at < stop:
             super().copy_to(descriptor, at, stop)
-
-
-def _copy_file_range(out: int, source: int, offset: int, count: int) -> int:
-    return os.copy_file_range(source, out, count, offset_src=offset)
-
-
-_COPIES_IN_THE_KERNEL = (_copy_file_range, os.sendfile) if hasattr(os, "copy_file_range") else ()
