@@ -308,10 +308,10 @@ def test_bytes_are_the_same_in_whatever_way_they_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ways: tuple[str, ...]
 ) -> None:
     """In the kernel, or through this process."""
-    from aliquot.outputs import copying
+    from aliquot import copying
 
     functions = {"sendfile": os.sendfile, "copy_file_range": copying._copy_file_range}
-    monkeypatch.setattr(copying, "_COPIES_IN_THE_KERNEL", tuple(functions[way] for way in ways))
+    monkeypatch.setattr(copying, "_COPIES", tuple(functions[way] for way in ways))
     content = os.urandom(3_000_000)
     begun(tmp_path, "concat", content, b"", content[:7]).finish(str(tmp_path / "out"))
     assert (tmp_path / "out").read_bytes() == content + content[:7]
