@@ -462,3 +462,13 @@ class Flaw:
 
     def calls(self) -> list[int]:
         return [int(line) for line in Path(f"{self._directory}/calls").read_text().split()]
+
+
+class Times:
+    """Multiplies."""
+
+    def __init__(self, factor: int) -> None:
+        self._factor = factor
+
+    def __call__(self, number: int) -> int:
+        return number * self._factor

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import aliquot
 from aliquot.journal import Journal, RunDirectory
-from aliquot.running.recorded import RunChangedError
-from tests.running.functions import Flaw
+from aliquot.running.earlier import RunChangedError
+from tests.running.functions import Flaw, Times
 
 TWO = aliquot.sites.Local(cores=2)
 
@@ -83,10 +86,14 @@ def test_a_run_that_is_done_is_not_done_again(numbers: Path, capfd: pytest.Captu
 def test_a_changed_input_is_noticed(numbers: Path) -> None:
     """It says what has changed, and what to say."""
     doubled(numbers)
-    numbers.write_text("1\n2\n3\n")
+    numbers.write_text("7\n" * 5000)
     with pytest.raises(RunChangedError, match=r"(?s)numbers\.txt.*--fresh.*--resume-anyway") as caught:
         doubled(numbers)
     assert caught.value.changes
+    numbers.write_text("1\n2\n3\n")
+    with pytest.raises(RunChangedError, match=r"(?s)numbers\.txt.*--fresh") as caught:
+        doubled(numbers, resume_anyway=True)
+    assert "--resume-anyway" not in str(caught.value)
     doubled(numbers, fresh=True)
     assert Path("doubled.txt").read_text() == "2\n4\n6\n"
 
@@ -211,3 +218,155 @@ def test_fresh_and_resume_anyway_contradict_each_other(tmp_path: Path) -> None:
     """Nothing is run."""
     with pytest.raises(aliquot.UsageError, match="both"):
         aliquot.map(abs, [1], run_dir=tmp_path / "run", fresh=True, resume_anyway=True)
+
+
+def test_a_piece_is_in_all_outputs_or_in_none(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one output refuses a piece that another has got already, going on does not add it twice."""
+    text = (
+        'cat {n} > {all}; if test -z "$MENDED" && grep -qx 3000 {n}; then echo other; else echo number; fi > {table}; '
+        "cat {n} >> {table}"
+    )
+    command = aliquot.Command(text, split={"n": numbers}, join={"all": "all.txt", "table": "table.csv"})
+    with pytest.raises(aliquot.AliquotError, match="header"):
+        aliquot.run(command, on=TWO, progress=False)
+    monkeypatch.setenv("MENDED", "yes")
+    try:
+        aliquot.run(command, on=TWO, progress=False)
+    except aliquot.AliquotError:
+        # What the bad step has written had to wait for others, and so is recorded, and not done again by itself.
+        aliquot.run(command, on=TWO, progress=False, fresh=True)
+    assert Path("all.txt").read_bytes() == numbers.read_bytes()
+    assert Path("table.csv").read_text() == "number\n" + numbers.read_text()
+
+
+def test_an_interruption_amid_a_checkpoint_doubles_nothing(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second Ctrl-C may come at any instant."""
+    from aliquot.outputs import PartialOutput
+
+    sync = PartialOutput.sync
+
+    def interrupted(self: PartialOutput) -> object:
+        sync(self)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PartialOutput, "sync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            doubled(numbers)
+    doubled(numbers)
+    assert Path("doubled.txt").read_text() == expected()
+
+
+def failing_at(numbers: Path, units: str) -> aliquot.Command:
+    text = f"test \"$MENDED\" || ! grep -Eqx '{units}' {{n}} && cat {{n}} > {{out}}"
+    return aliquot.Command(text, split={"n": numbers}, join={"out": "copy.txt"})
+
+
+def test_units_behind_which_something_is_written_stay_set_aside(
+    numbers: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """There is no place for them any more in an output that is in order."""
+    command = failing_at(numbers, "3|4000|4500")
+    assert not aliquot.run(command, on=TWO, progress=False, max_failures=1).is_complete
+    monkeypatch.setenv("MENDED", "yes")
+    outcome = aliquot.run(command, on=TWO, max_failures=1)
+    lines = Path("copy.txt").read_text().split()
+    assert lines == sorted(lines, key=int)
+    assert sorted({*map(str, range(5000))} - {*lines}, key=int) == [str(one.start) for one in outcome.failures]
+    if outcome.failures:
+        assert "stay set aside" in capfd.readouterr().err
+
+
+def test_a_kill_while_it_stops_is_not_success(numbers: Path) -> None:
+    """What has failed is recorded at once, that the run has failed only at its end: nobody takes it for done."""
+    command = failing_at(numbers, "3")
+    assert not aliquot.run(command, on=TWO, progress=False).is_complete
+    with Journal.open(".aliquot/copy.txt/journal.sqlite") as journal:
+        journal.set("status", "running")  # as a kill would have left it
+        journal.commit()
+    outcome = aliquot.run(command, on=TWO, progress=False)
+    assert not outcome.is_complete
+    assert [failure.start for failure in outcome.failures] == [3]
+    assert not os.path.exists("copy.txt")
+
+
+def test_other_outputs_are_another_run(numbers: Path) -> None:
+    """Going on would leave out of them what was done before."""
+    assert not aliquot.run(failing_at(numbers, "4000"), on=TWO, progress=False).is_complete
+    command = aliquot.Command(
+        "cat {n} > {out}; cat {n} > {more}", split={"n": numbers}, join={"out": "copy.txt", "more": "more.txt"}
+    )
+    with pytest.raises(RunChangedError, match="--fresh") as caught:
+        aliquot.run(command, on=TWO, progress=False, resume_anyway=True)
+    assert "resume_anyway" not in str(caught.value)
+
+
+def test_resuming_though_the_command_has_changed(numbers: Path) -> None:
+    """What was done stays as it is."""
+    assert not aliquot.run(failing_at(numbers, "4999"), on=TWO, progress=False).is_complete
+    command = aliquot.Command("cat {n} > {out} # now", split={"n": numbers}, join={"out": "copy.txt"})
+    aliquot.run(command, on=TWO, progress=False, resume_anyway=True)
+    assert Path("copy.txt").read_bytes() == numbers.read_bytes()
+
+
+def test_a_file_that_came_while_the_run_was_interrupted_is_not_replaced(
+    numbers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless told so."""
+    command = failing_at(numbers, "4999")
+    assert not aliquot.run(command, on=TWO, progress=False).is_complete
+    Path("copy.txt").write_text("precious")
+    monkeypatch.setenv("MENDED", "yes")
+    with pytest.raises(aliquot.UsageError, match="--force"):
+        aliquot.run(command, on=TWO, progress=False)
+    assert Path("copy.txt").read_text() == "precious"
+    aliquot.run(command, on=TWO, progress=False, force=True)
+    assert Path("copy.txt").read_bytes() == numbers.read_bytes()
+
+
+def test_a_log_that_the_command_writes_is_no_input(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It changes with every step."""
+    text = 'test "$MENDED" || ! grep -qx 4999 {n} && cat {n} > {out}; s=$?; echo done 2>/dev/null >> log.txt; exit $s'
+    Path("log.txt").touch()
+    command = aliquot.Command(text, split={"n": numbers}, join={"out": "copy.txt"})
+    assert not aliquot.run(command, on=TWO, progress=False).is_complete
+    monkeypatch.setenv("MENDED", "yes")
+    assert aliquot.run(command, on=TWO, progress=False).is_complete
+
+
+def test_a_reference_that_has_changed_is_noticed(numbers: Path) -> None:
+    """Though nobody has said that it is an input."""
+    Path("words.txt").write_text("4999\n")
+    command = aliquot.Command("grep -vf words.txt {n} > {out}", split={"n": numbers}, join={"out": "copy.txt"})
+    aliquot.run(command, on=TWO, progress=False)
+    Path("words.txt").write_text("x\n")
+    with pytest.raises(RunChangedError, match=r"words\.txt"):
+        aliquot.run(command, on=TWO, progress=False)
+
+
+@pytest.mark.parametrize("kind", ["partial", "closure", "default", "object"])
+def test_another_function_in_the_same_directory_is_noticed(tmp_path: Path, kind: str) -> None:
+    """Also where only what it carries with it differs."""
+
+    def make(factor: int) -> Callable[[int], int]:
+        made: dict[str, Callable[[int], int]] = {
+            "partial": functools.partial(operator.mul, factor),
+            "closure": lambda number: number * factor,
+            "default": lambda number, times=factor: number * times,  # type: ignore[misc]
+            "object": Times(factor),
+        }
+        return made[kind]
+
+    assert aliquot.map(make(2), [1, 2], progress=False, run_dir=tmp_path / "run") == [2, 4]
+    assert aliquot.map(make(2), [1, 2], progress=False, run_dir=tmp_path / "run") == [2, 4]
+    with pytest.raises(RunChangedError):
+        aliquot.map(make(3), [1, 2], progress=False, run_dir=tmp_path / "run")
+
+
+def test_a_run_that_is_done_tells_the_same_again(numbers: Path) -> None:
+    """Its failures and its report are those of the first time."""
+    command = failing_at(numbers, "3")
+    first = aliquot.run(command, on=TWO, progress=False, max_failures=1)
+    again = aliquot.run(command, on=TWO, progress=False, max_failures=1)
+    assert [failure._replace(exception=None) for failure in first.failures] == list(again.failures)
+    assert first.report._replace(costs=()) == again.report

@@ -90,7 +90,7 @@ def _first_command(job: Command, plan: Plan, start: int, stop: int) -> str:
 
 def _tell_earlier(plan: Plan) -> str:
     from aliquot.journal import RunDirectory
-    from aliquot.running.recorded import look_at_earlier
+    from aliquot.running.earlier import look_at_earlier
 
     assert plan.keeping is not None
     directory = RunDirectory(plan.keeping.directory)

@@ -175,8 +175,8 @@ def _command_text(words: Sequence[str]) -> str:
 
 def _run(job: Command, plan: Plan, limits: Limits, events: JsonEvents | None) -> int:
     from aliquot.journal import RunDirectory
+    from aliquot.running.earlier import look_at_earlier
     from aliquot.running.one_run import run_plan
-    from aliquot.running.recorded import look_at_earlier
 
     assert plan.keeping is not None
     directory = RunDirectory(plan.keeping.directory)

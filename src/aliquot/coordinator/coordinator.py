@@ -404,7 +404,7 @@ class Coordinator:
     def _give_up(self, given_up: GiveUp, commands: list[Command]) -> None:
         commands.append(given_up)
         self._note_given_up(given_up)
-        most = self._most_failed if self._most_failed >= 1 else self._most_failed * self.units
+        most = self._most_failed_units
         if self.failed_units > most:
             self.is_stopping = True
             if self.failed_units > most + _MOST_LISTED:
@@ -415,6 +415,10 @@ class Coordinator:
                     self._note_given_up(rest)
         else:
             commands += self._joining.skip(given_up.start, given_up.stop)
+
+    @property
+    def _most_failed_units(self) -> float:
+        return self._most_failed if self._most_failed >= 1 else self._most_failed * self.units
 
     def _note_given_up(self, given_up: GiveUp) -> None:
         self._failed.append(given_up)
@@ -436,7 +440,10 @@ class Coordinator:
         self._waiting.add(Waiting(reached, self.units))
         for start, stop, attempts in event.given_up:
             self._note_given_up(GiveUp(start, stop, None, attempts))
-            commands += self._joining.skip(start, stop)
+            if self.failed_units > self._most_failed_units:
+                self.is_stopping = True
+            else:
+                commands += self._joining.skip(start, stop)
         for start, stop, result, result_bytes in event.done:
             self.done_units += stop - start
             self.restored_units += stop - start

@@ -149,6 +149,11 @@ class Journal:
         except sqlite3.Error as error:
             raise self._fail(error) from error
 
+    def roll_back(self) -> None:
+        """What was recorded since the last commit does not count."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.rollback()
+
     def restore(self) -> Restored:
         """What is known of the run. Refuses a journal in which a unit is done twice."""
         with self._as_of_one_moment():

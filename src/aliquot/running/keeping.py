@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import shlex
 import zlib
 from typing import TYPE_CHECKING, Any
 
 from aliquot.journal.run_directory import RUNS_DIRECTORY
 from aliquot.running import learned
-from aliquot.running.recorded import Keeping
+from aliquot.running.earlier import Keeping
+
+# What follows is written, not read.
+_WRITTEN = re.compile(r"(?:\d|&)?>>?\s*(?:'[^']*'|\"[^\"]*\"|[^\s;|&]+)|\btee\s+(?:-a\s+)?\S+")
 
 if TYPE_CHECKING:
     from aliquot.jobs.command import Command
@@ -25,7 +30,7 @@ def keep_command(command: Command, options: Options) -> Keeping:
     )
     return Keeping(
         options.run_dir or _directory_of(command),
-        lambda: _identity_of_command(command),
+        lambda earlier: _identity_of_command(command, earlier),
         outputs,
         options.is_fresh,
         options.resumes_anyway,
@@ -39,7 +44,7 @@ def keep_plan(plan: Plan) -> Keeping:
     assert options.run_dir is not None
     return Keeping(
         options.run_dir,
-        lambda: _identity_of_plan(plan),
+        lambda _: _identity_of_plan(plan),
         is_fresh=options.is_fresh,
         resumes_anyway=options.resumes_anyway,
     )
@@ -57,43 +62,83 @@ def _directory_of(command: Command) -> str:
     return os.path.join(command.directory, RUNS_DIRECTORY, name)
 
 
-def _identity_of_command(command: Command) -> dict[str, Any]:
+def _identity_of_command(command: Command, earlier: dict[str, Any] | None) -> dict[str, Any]:
     from aliquot.journal import describe_input, describe_program
 
     described = command.describe_without_source()
     described.pop("inputs")
-    paths = [*command.source.source.paths(), *command.inputs, *_files_in(command)]
+    # What was not there when the run began may be of its own making.
+    named = _files_named_in(command) if earlier is None else earlier.get("named", [])
+    paths = [*command.source.source.paths(), *command.inputs, *named]
     return {
         **described,
         "units": [command.source.start, command.size],
+        "named": named,
         "inputs": [describe_input(path) for path in dict.fromkeys(paths)],
         "programs": [describe_program(name) for name in command.template.programs()],
     }
 
 
-def _files_in(command: Command) -> list[str]:
-    """The files that the text of a command names, as far as that can be seen: a reference genome, a script."""
+def _files_named_in(command: Command) -> list[str]:
+    """The files that the text of a command names and reads, as far as that can be seen: a reference, a script."""
     made = {os.path.join(command.directory, output.path) for output in command.outputs}
+    text = _WRITTEN.sub(" ", command.template.text.replace("{{", " ").replace("}}", " "))
     try:
-        words = shlex.split(command.template.text.replace("{{", " ").replace("}}", " "))
+        words = shlex.split(text.replace("<", " "))
     except ValueError:
         return []
-    paths = [os.path.join(command.directory, word) for word in words if "{" not in word]
-    return [path for path in paths if os.path.isfile(path) and path not in made]
+    named = [word.rpartition("=")[2] for word in words if "{" not in word]
+    paths = [os.path.join(command.directory, name) for name in named if name]
+    return [path for path in dict.fromkeys(paths) if os.path.isfile(path) and path not in made]
 
 
 def _identity_of_plan(plan: Plan) -> dict[str, Any]:
     from aliquot.journal import describe_input
-    from aliquot.workers.packing import pack
 
-    identity: dict[str, Any] = {"function": learned.fingerprint(*plan.functions), "units": plan.units}
+    identity: dict[str, Any] = {"function": [_digest(function) for function in plan.functions], "units": plan.units}
     if plan.view is not None:
         identity["first unit"] = plan.view.start
         identity["inputs"] = [describe_input(path) for path in plan.view.source.paths()]
     elif plan.sent_items is not None:
-        packed = pack(plan.sent_items)
-        identity["items"] = f"{zlib.crc32(packed.content()):08x}"
-        packed.close()
+        identity["items"] = _checksum(plan.sent_items)
     elif plan.stepper.items is not None:
         identity["items"] = repr(plan.stepper.items.get(0, plan.units))  # a range
     return identity
+
+
+def _digest(function: Any) -> Any:
+    """What tells a function from another: its code, and all that it carries with it."""
+    from aliquot.job import Job
+
+    if isinstance(function, Job):
+        return {**function.to_desc()}
+    if isinstance(function, functools.partial):
+        return [_digest(function.func), _checksum((function.args, sorted(function.keywords.items())))]
+    told: list[Any] = [learned.fingerprint(function)]
+    carried = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _has_content(cell)]
+    for value in [*carried, *(getattr(function, "__defaults__", None) or ())]:
+        told.append(_digest(value) if callable(value) else _checksum(value))
+    if not hasattr(function, "__code__") and hasattr(function, "__dict__"):
+        told.append(_checksum(function))  # an object that can be called, with what it holds
+    return told
+
+
+def _has_content(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018  # raises where there is none yet
+    except ValueError:
+        return False
+    return True
+
+
+def _checksum(value: Any) -> str:
+    from aliquot.workers.packing import pack
+
+    try:
+        packed = pack(value)
+    except Exception:
+        return type(value).__qualname__  # cannot be told from another of its kind
+    try:
+        return f"{zlib.crc32(packed.content()):08x}"
+    finally:
+        packed.close()

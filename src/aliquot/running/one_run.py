@@ -105,21 +105,21 @@ def _go_on(
     plan: Plan, record: Record, coordinator: Coordinator, workplace: Workplace, results: Results, *, stopper: Stopper
 ) -> Iterator[None]:
     """Begin with what earlier sittings have done; while this lasts, a signal stops the run in good order."""
-    from aliquot.running.recorded import stopping_on_signals
+    from aliquot.running.stopping import stopping_on_signals
 
     def stop() -> None:
         stopper.is_wanted = True
         workplace.wake()
 
-    record.begin(plan, workplace.cores, workplace.total_bytes)
-    restored = record.restore(results)
-    handle(coordinator, workplace, results, Unrecorded(), restored)
     with stopping_on_signals(stop):
+        record.begin(plan, workplace.cores, workplace.total_bytes)
+        restored = record.restore(results)
+        handle(coordinator, workplace, results, Unrecorded(), restored)
         yield
 
 
 def _raise_interrupted(record: Record | None) -> None:
-    from aliquot.running.recorded import RunInterruptedError
+    from aliquot.running.stopping import RunInterruptedError
 
     where = "" if record is None else f"; what is done is recorded in {record.directory.path}"
     raise RunInterruptedError(f"interrupted{where}. The same call goes on with it")

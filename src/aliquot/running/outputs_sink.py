@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from aliquot.outputs import PartialOutput
@@ -11,14 +10,19 @@ from aliquot.workers.packing import Packed
 
 
 class OutputsSink:
-    """Appends what a program has written to partial outputs, which are files too, and so outlive this process."""
+    """Appends what a program has written to partial outputs, which are files too, and so outlive this process.
 
-    def __init__(self, partials: Mapping[str, PartialOutput], targets: Mapping[str, str], spool: str) -> None:
+    Where `append` raises, one output may have what another has not: nothing may be made certain after that.
+    """
+
+    def __init__(
+        self, partials: dict[str, PartialOutput], targets: dict[str, str], spool: str, *, is_same_boot: bool
+    ) -> None:
         self.partials = partials
         self._targets = targets
         self._spool = spool
-        self.is_same_boot = True
-        self.known_files: set[str] = set()  # of pieces that an earlier sitting has recorded
+        self._is_same_boot = is_same_boot
+        self._known_files: set[str] = set()  # of pieces that an earlier sitting has recorded
         self._starts: list[int] = []  # of pieces that were appended since the last checkpoint
         self._files: list[str] = []  # theirs
 
@@ -39,11 +43,11 @@ class OutputsSink:
 
     def checkpoint(self) -> tuple[list[int], dict[str, Any]]:
         """What was appended since the last time, and the state of all outputs, which is on the disk now."""
-        starts, self._starts = self._starts, []
-        return starts, {name: partial.sync() for name, partial in self.partials.items()}
+        return self._starts, {name: partial.sync() for name, partial in self.partials.items()}
 
     def forget_appended(self) -> None:
-        """Remove the files that are in the outputs for certain."""
+        """What was told by the last checkpoint is recorded: the files are in the outputs for certain."""
+        self._starts = []
         files, self._files = self._files, []
         for path in files:
             remove(path)
@@ -53,19 +57,22 @@ class OutputsSink:
 
         Nobody has waited for the disk to have them: after a restart of the machine they may be anything.
         """
-        if not self.is_same_boot:
+        if not self._is_same_boot:
             return False
         files = packed.load().files.values()
         if any(size_of(os.path.join(self._spool, file)) != size for file, size in files):
             return False
-        self.known_files.update(file for file, _ in files)
+        self._known_files.update(file for file, _ in files)
         return True
+
+    def remove_unknown_files(self) -> None:
+        """Remove what nobody has recorded: of steps that did not end, or of pieces that are in the outputs."""
+        with os.scandir(self._spool) as entries:
+            for entry in entries:
+                if entry.name not in self._known_files:
+                    remove(entry.path)
 
     def close(self) -> None:
         """Let the outputs go as they are."""
         for partial in self.partials.values():
             partial.close()
-
-    def remove(self, path: str) -> None:
-        """Remove a file that nobody has recorded, or a directory of a step that did not end."""
-        remove(path)

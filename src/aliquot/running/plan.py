@@ -10,7 +10,7 @@ from aliquot.running.results import Sink
 from aliquot.workers.stepping import bounded_repr
 
 if TYPE_CHECKING:
-    from aliquot.running.recorded import Keeping
+    from aliquot.running.earlier import Keeping
     from aliquot.virtual_file import VirtualFile
     from aliquot.workers.stepping import Stepper
 

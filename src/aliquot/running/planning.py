@@ -81,7 +81,7 @@ def plan_job(job: Job, options: Options) -> Plan:
             stepper=JobStepper(job),
             units=_some(job.size),
             sink=JobSink(job),
-            functions=(type(job).execute,),
+            functions=(type(job).execute,) if options.run_dir is None else (job,),
             label=type(job).__name__,
             options=options,
         )

@@ -1,9 +1,9 @@
 """A run with a directory of its own, in which everything is recorded: whoever starts it again goes on with it.
 
 new ------> running -----> finishing -----> done
-             |   ^            outputs are moved to their places
-             v   | the same call again
-     interrupted, failed, or killed
+|   ^            outputs are moved to their places
+v   | the same call again
+interrupted, failed, or killed
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import datetime
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from aliquot.errors import UsageError
-from aliquot.journal import Journal, RunDirectory, boot_id, differences
+from aliquot.journal import Journal, RunDirectory, boot_id
 from aliquot.quantities import format_count
-from aliquot.running.outcome import Failure, Outcome, Report
-from aliquot.running.recording import JournalRecorder, restore
+from aliquot.running.earlier import Keeping, open_journal, refuse_foreign_targets, state_of
+from aliquot.running.outcome import Outcome, Report
+from aliquot.running.recording import JournalRecorder, failure_of, restore
+from aliquot.running.stopping import RunInterruptedError
 
 if TYPE_CHECKING:
     from aliquot.coordinator import Restored
@@ -30,73 +31,53 @@ if TYPE_CHECKING:
     from aliquot.running.results import Results
 
 
-class RunChangedError(UsageError):
-    """What is to be run is not what was begun: ``changes`` says in which way."""
-
-    def __init__(self, path: str, changes: Sequence[str]) -> None:
-        told = "\n".join(f"  {change}" for change in changes)
-        super().__init__(
-            f"{path} has a run that was begun with something else:\n{told}\n"
-            "Begin anew with --fresh (fresh=True), or go on nevertheless with --resume-anyway (resume_anyway=True)"
-        )
-        self._arguments = (path, tuple(changes))
-        self.changes = tuple(changes)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), self._arguments)
-
-
-class RunInterruptedError(KeyboardInterrupt):
-    """The run was stopped by Ctrl-C or a signal, in good order: what is done is recorded."""
-
-
-class Keeping(NamedTuple):
-    """Where a run is recorded, what it is made of, what it makes, and what becomes of an earlier one there."""
-
-    directory: str
-    identity: Callable[[], dict[str, Any]]
-    outputs: tuple[Output, ...] = ()
-    is_fresh: bool = False
-    resumes_anyway: bool = False
-    may_overwrite: bool = False
-    command_line: str | None = None
-    settings: Mapping[str, Any] | None = None  # by which a command line starts it again
-
-
-class Earlier(NamedTuple):
-    """What an earlier run has left: "new" if nothing is of use, what was done of it, and what differs from this one."""
-
-    status: str
-    done_units: int = 0
-    changes: Sequence[str] = ()
-
-
 class Record:
     """The journal of one sitting, as a run needs it."""
 
-    def __init__(
-        self, directory: RunDirectory, journal: Journal, outputs: Sequence[Output], sink: OutputsSink | None
-    ) -> None:
+    def __init__(self, directory: RunDirectory, journal: Journal, keeping: Keeping, sink: OutputsSink | None) -> None:
         self.directory = directory
         self.journal = journal
-        self._outputs = outputs
+        self._keeping = keeping
         self._sink = sink
         self.recorder = JournalRecorder(journal, sink, journal.get("run_seconds", 0.0))
 
     def begin(self, plan: Plan, cores: int, allowed_bytes: int | None) -> None:
         """Record that there is another sitting."""
         journal = self.journal
-        if journal.get("status") == "failed":
-            journal.forget_failures()  # whoever runs it again has mended something
+        self._try_failures_again(plan)
         if journal.get("status") != "finishing":  # from there it only goes on: some outputs may be gone from here
             journal.set("status", "running")
         journal.set("units", plan.units)
         journal.set("label", plan.label)
-        journal.set("outputs", [output.path for output in self._outputs])
+        journal.set("outputs", [output.path for output in self._keeping.outputs])
         started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
         about = {"cores": cores, "allowed_bytes": allowed_bytes, "started": started, "pid": os.getpid()}
         journal.record_event(self.recorder.run_seconds, "sitting", about)
         journal.commit()
+
+    def _try_failures_again(self, plan: Plan) -> None:
+        """Whoever runs it again, after it has failed, has mended something.
+
+        Not those behind which something was appended: in an output that is in order there is no place for them.
+        """
+        restored = self.journal.restore()
+        told = plan.options.max_failures
+        most = told if told >= 1 else told * plan.units
+        failed_units = sum(stop - start for start, stop, _ in restored.failures)
+        if self.journal.get("status") != "failed" and failed_units <= most:
+            return
+        appended_to = max((piece.stop for piece in restored.pieces if piece.is_appended), default=0)
+        kept = [failure for failure in restored.failures if plan.is_ordered and failure.start < appended_to]
+        self.journal.forget_failures()
+        for start, stop, about in kept:
+            self.journal.record_failure(start, stop, about)
+        if kept and _is_told_in_words(plan):
+            units = ", ".join(str(start) for start, _, _ in kept[:5])
+            print(
+                f"aliquot: {len(kept)} units that failed stay set aside, as what follows them is written already "
+                f"({units}{', ...' if len(kept) > 5 else ''}); begin anew with --fresh to have them tried again",
+                file=sys.stderr,
+            )
 
     def restore(self, results: Results) -> Restored:
         """What earlier sittings have done. Files that nobody has recorded are removed."""
@@ -107,41 +88,48 @@ class Record:
         # Only now: what an earlier boot has left is forgotten.
         self.journal.set("boot", boot_id())
         self.journal.commit()
-        with os.scandir(self.directory.spool) as entries:
-            for entry in entries:
-                if entry.name not in sink.known_files:
-                    sink.remove(entry.path)
+        sink.remove_unknown_files()
         return restored
 
-    def interrupt(self) -> None:
-        """Record what is known, as far as that is possible: the run ends before its end."""
+    def interrupt(self, *, is_in_order: bool) -> None:
+        """Record that the run ends before its end, and what is known, unless it ends amid something."""
         with contextlib.suppress(Exception):
-            self.recorder.checkpoint()
+            if is_in_order:
+                self.recorder.checkpoint()
+            else:
+                self.journal.roll_back()
             if self.journal.get("status") != "finishing":
                 self.journal.set("status", "interrupted")
             self.journal.commit()
 
     def end(self, status: str, report: Report) -> None:
         """Record how the run has ended; with all units done, move the outputs to their places."""
-        journal, sink = self.journal, self._sink
+        journal, outputs = self.journal, self._keeping.outputs
         self.recorder.checkpoint()
         journal.set("report", {**report._asdict(), "costs": ()})
-        if status == "done" and sink is not None:
+        if status == "done" and self._sink is not None:
+            refuse_foreign_targets(journal, self._keeping)
             journal.set("status", "finishing")
             journal.commit()
-            for output in self._outputs:
-                if output.name in sink.partials:
-                    sink.partials[output.name].finish(output.path)
-            journal.set("made", {output.path: _state_of(output.path) for output in self._outputs})
+            self._move(self._sink.partials)
+            journal.set("made", {output.path: state_of(output.path) for output in outputs})
         journal.set("status", status)
         journal.commit()
+
+    def _move(self, partials: dict[str, PartialOutput]) -> None:
+        """Move all outputs to their places; what can only be written once, as a pipe, last."""
+        for output in sorted(self._keeping.outputs, key=lambda output: not _is_plain_target(output.path)):
+            if output.name in partials:
+                partials.pop(output.name).finish(output.path)
+                self.journal.set("moved", [*self.journal.get("moved", []), output.name])
+                self.journal.commit()
 
 
 def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Outcome]) -> Outcome:
     """Run it, or go on with it, in its directory. ``run`` runs a plan and records it."""
     directory = RunDirectory(keeping.directory)
     with directory.hold(keeping.command_line), contextlib.ExitStack() as stack:
-        journal = _open(directory, keeping)
+        journal = open_journal(directory, keeping)
         stack.callback(journal.close)
         if journal.get("status") == "done" and keeping.outputs:
             _remove_pieces(directory)
@@ -151,26 +139,57 @@ def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Out
             journal.commit()
         sink = None
         if keeping.outputs:
-            from aliquot.running.outputs_sink import OutputsSink
-
-            targets = {output.name: output.path for output in keeping.outputs}
-            sink = OutputsSink(_open_partials(directory, journal, keeping.outputs), targets, directory.spool)
-            sink.is_same_boot = journal.get("boot") in (None, boot_id())
+            sink = _open_sink(directory, journal, keeping.outputs)
             stack.callback(sink.close)
             plan = plan._replace(sink=sink)
-        record = Record(directory, journal, keeping.outputs, sink)
+        record = Record(directory, journal, keeping, sink)
         _say_what_was_found(plan, directory, journal)
         try:
             outcome = run(plan, record)
+            record.end("done" if outcome.is_complete else "failed", outcome.report)
         except BaseException as error:
-            record.interrupt()
+            record.interrupt(is_in_order=isinstance(error, RunInterruptedError))
             if isinstance(error, Exception):
-                error.add_note(f"aliquot: what is done is recorded in {directory.path}; the same call goes on with it")
+                error.add_note(f"aliquot: what is done is recorded in {directory.path}")
             raise
-        record.end("done" if outcome.is_complete else "failed", outcome.report)
         if outcome.is_complete:
             _remove_pieces(directory)
     return outcome
+
+
+def _open_sink(directory: RunDirectory, journal: Journal, outputs: Sequence[Output]) -> OutputsSink:
+    from aliquot.running.outputs_sink import OutputsSink
+
+    targets = {output.name: output.path for output in outputs}
+    boot = journal.get("boot")
+    is_same_boot = boot is None or boot == boot_id() != ""
+    partials = _open_partials(directory, journal, outputs)
+    return OutputsSink(partials, targets, directory.spool, is_same_boot=is_same_boot)
+
+
+def _open_partials(directory: RunDirectory, journal: Journal, outputs: Sequence[Output]) -> dict[str, PartialOutput]:
+    """The outputs that are not in their places yet, cut back to what is certain."""
+    from aliquot.outputs import PartialOutput, find_rule, is_finished
+
+    os.makedirs(directory.partial, exist_ok=True)
+    states, moved = journal.restore().state or {}, journal.get("moved", [])
+    is_finishing = journal.get("status") == "finishing"
+    partials: dict[str, PartialOutput] = {}
+    for output in outputs:
+        path = os.path.join(directory.partial, output.name)
+        if output.name in moved:
+            continue
+        if is_finishing and is_finished(path, output.path):
+            moved = [*moved, output.name]
+            journal.set("moved", moved)
+            journal.commit()
+            continue
+        partials[output.name] = PartialOutput(find_rule(output.rule), path, states.get(output.name))
+    return partials
+
+
+def _is_plain_target(path: str) -> bool:
+    return path != "-" and (not os.path.exists(path) or os.path.isfile(path) or os.path.isdir(path))
 
 
 def _remove_pieces(directory: RunDirectory) -> None:
@@ -179,93 +198,13 @@ def _remove_pieces(directory: RunDirectory) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def look_at_earlier(keeping: Keeping) -> Earlier:
-    """What would become of an earlier run; raises what would be refused, but for changes. Changes nothing."""
-    path = RunDirectory(keeping.directory).journal_path
-    if os.path.exists(path) and not keeping.is_fresh:
-        with Journal.open(path, read_only=True) as journal:
-            if _is_of_use(journal, keeping):
-                changes = differences(journal.identity, keeping.identity())
-                return Earlier(journal.get("status", "interrupted"), journal.done_units(), changes)
-    _check_targets(keeping, _made_by(path))
-    return Earlier("new")
-
-
-def _open(directory: RunDirectory, keeping: Keeping) -> Journal:
-    """The journal to go on with, or a new one."""
-    path = directory.journal_path
-    identity = keeping.identity()
-    if os.path.exists(path) and not keeping.is_fresh:
-        journal = Journal.open(path)
-        if _is_of_use(journal, keeping):
-            changes = differences(journal.identity, identity)
-            if changes and not keeping.resumes_anyway:
-                journal.close()
-                raise RunChangedError(directory.path, changes)
-            if changes:
-                journal.replace_identity(identity)
-            return journal
-        journal.close()
-    # What was done is not given up for a run that is refused.
-    _check_targets(keeping, _made_by(path))
-    if os.path.exists(path):
-        directory.clear()
-    return Journal.create(path, identity)
-
-
-def _is_of_use(journal: Journal, keeping: Keeping) -> bool:
-    """Whether it can be gone on with; one that is done, only as long as all that it made is as it was made."""
-    if journal.get("status") != "done":
-        return True
-    made = journal.get("made", {})
-    return all(made.get(output.path) == _state_of(output.path) is not None for output in keeping.outputs)
-
-
-def _made_by(path: str) -> dict[str, Any]:
-    """What an earlier run has made, which may be replaced; nothing where its journal cannot be read any more."""
-    from aliquot.journal import JournalError
-
-    with contextlib.suppress(JournalError), Journal.open(path, read_only=True) as journal:
-        made: dict[str, Any] = journal.get("made", {})
-        return made
-    return {}
-
-
-def _check_targets(keeping: Keeping, made: dict[str, Any]) -> None:
-    """Refuse what cannot be written, or would be lost, before anything is run."""
-    from aliquot.outputs import check_target, find_rule
-
-    for output in keeping.outputs:
-        if (
-            os.path.isfile(output.path)
-            and not keeping.may_overwrite
-            and made.get(output.path) != _state_of(output.path)
-        ):
-            raise UsageError(f"{output.path} exists: say --force (force=True) to have it replaced, or name another")
-        check_target(output.path, is_directory=find_rule(output.rule).makes_directory)
-
-
-def _open_partials(directory: RunDirectory, journal: Journal, outputs: Sequence[Output]) -> dict[str, PartialOutput]:
-    from aliquot.outputs import PartialOutput, find_rule, is_finished
-
-    os.makedirs(directory.partial, exist_ok=True)
-    states = journal.restore().state or {}
-    partials: dict[str, PartialOutput] = {}
-    for output in outputs:
-        path = os.path.join(directory.partial, output.name)
-        if is_finished(path, output.path):
-            continue
-        partials[output.name] = PartialOutput(find_rule(output.rule), path, states.get(output.name))
-    return partials
-
-
 def _outcome_of(journal: Journal, plan: Plan, outputs: Sequence[Output]) -> Outcome:
     """What came of a run that is done."""
-    failures = tuple(Failure(**about) for _, _, about in journal.restore().failures)
-    report = Report(**journal.get("report"))
+    failures = tuple(failure_of(about) for _, _, about in journal.restore().failures)
+    known = {name: value for name, value in journal.get("report").items() if name in Report._fields}
     if _is_told_in_words(plan):
         print("aliquot: this run is done already; begin anew with --fresh", file=sys.stderr)
-    return Outcome({output.name: output.path for output in outputs}, report, failures)
+    return Outcome({output.name: output.path for output in outputs}, Report(**{**known, "costs": ()}), failures)
 
 
 def _say_what_was_found(plan: Plan, directory: RunDirectory, journal: Journal) -> None:
@@ -278,42 +217,3 @@ def _say_what_was_found(plan: Plan, directory: RunDirectory, journal: Journal) -
 def _is_told_in_words(plan: Plan) -> bool:
     """Not where nothing is to be shown, or something else shows it."""
     return plan.options.progress is None or plan.options.progress is True
-
-
-def _state_of(path: str) -> list[int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return [status.st_size, status.st_mtime_ns]
-
-
-@contextlib.contextmanager
-def stopping_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """While this lasts, Ctrl-C and SIGTERM ask for an end in good order; a second one ends it at once."""
-    import signal
-    import threading
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    is_asked = False
-
-    def on_signal(*_: object) -> None:
-        nonlocal is_asked
-        if is_asked:
-            raise KeyboardInterrupt
-        is_asked = True
-        stop()
-
-    numbers = [
-        number
-        for number in (signal.SIGINT, signal.SIGTERM)
-        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL)
-    ]
-    before = [(number, signal.signal(number, on_signal)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)

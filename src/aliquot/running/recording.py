@@ -166,12 +166,18 @@ def restore(journal: Journal, results: Results, is_there: Callable[[Any], bool] 
         done.append((start, stop, number, packed.total_bytes))
     given_up = []
     for start, stop, about in restored.failures:
-        places = tuple((path, first, last) for path, first, last in about.pop("places", ()))
-        failure = results.failed(Failure(**about, places=places))
+        failure = results.failed(failure_of(about))
         given_up.append((start, stop, failure.attempts))
     journal.forget_pieces(lost)
     journal.commit()
     return Restored(tuple(done), tuple(given_up))
+
+
+def failure_of(about: dict[str, Any]) -> Failure:
+    """The failure that was recorded, but for its exception."""
+    known = {name: value for name, value in about.items() if name in Failure._fields}
+    places = tuple((path, start, stop) for path, start, stop in about.get("places", ()))
+    return Failure(**{**known, "places": places})
 
 
 def _to_bytes(packed: Packed) -> bytes:

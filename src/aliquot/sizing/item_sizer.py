@@ -37,6 +37,7 @@ class ItemSizer:
     # It hears of each step when that is done, but sizes are not tried for their own sake.
     is_trying = True
     is_held_back = False
+    fitting_units = float("inf")
 
     def __init__(self, *, longest_seconds: float = 1.0) -> None:
         self._wanted_seconds = min(_WANTED_SECONDS, longest_seconds)

@@ -27,8 +27,9 @@ _SIZES_FOR_BASE = 3
 _SHRINK_BY_CHANCE, _SHRINK_BY_CHANGE = 0.5, 1 / 16
 # Scatter counts where it is this part of what a step holds.
 _SCATTERS = 0.1
-# And no step has more than so many times the units of the last one, or than would take it to this part of the limit.
-_GROWTH = 2.0
+# And no step has more than so many times the units of the last one; or, where that would take it to no more than this
+# part of the limit, so many.
+_GROWTH, _FASTEST_GROWTH = 2.0, 8.0
 _GROWTH_PART = 0.25
 # What a step is seen to hold is a little less than what it will be refused at.
 _PART = 0.94
@@ -90,7 +91,7 @@ class MemoryModel:
         fewer = max(1.0, units * (_SHRINK_BY_CHANCE if is_chance else _SHRINK_BY_CHANGE))
         self._unit_bytes = max(self._unit_bytes, (allowed_bytes * _PART - self.base_bytes) / fewer)
         self._last_units = fewer / _GROWTH
-        self._last_peak = max(1.0, allowed_bytes)
+        self._last_peak = max(self._last_peak, allowed_bytes)
         self._has_exhausted = True
         self._weight = 0.0
 
@@ -110,6 +111,6 @@ class MemoryModel:
             fitting = (room / spread) ** 2 if spread > 0 else float("inf")
         # While the first sizes are tried, others see to it that they do not grow too fast.
         is_careful = self._base is not None or self._has_exhausted
-        growth = max(_GROWTH, _GROWTH_PART * allowed_bytes / self._last_peak)
+        growth = max(_GROWTH, min(_FASTEST_GROWTH, _GROWTH_PART * allowed_bytes / self._last_peak))
         most = self._last_units * growth if is_careful else float("inf")
         return max(1.0, min(fitting, most))

@@ -157,7 +157,7 @@ class StepSizer:
         if wanted_seconds > self._longest_seconds:
             wanted_seconds = max(self._longest_seconds, overhead / _OVERHEAD_SHARE_OF_LONG_STEPS)
         least_seconds = min(wanted_seconds, max(_SHORTEST_SECONDS_AT_THE_END, overhead / _OVERHEAD_SHARE_AT_THE_END))
-        memory_limit = self._memory_limit()
+        memory_limit = self.fitting_units
         limit = min(self._growth_limit(), memory_limit)
         preferred = min(self._smaller_than_tried() or self._units_in(wanted_seconds), limit)
         self.is_held_back = preferred == memory_limit
@@ -171,7 +171,7 @@ class StepSizer:
         """Twice as many units, where that is neither too much nor too long, nor a size that is seen anyway."""
         larger = 2 * max(1.0, preferred)
         is_short = self.time.predict(larger) < self._longest_seconds / 4
-        return larger if is_short and larger <= min(self._growth_limit(), self._memory_limit()) else preferred
+        return larger if is_short and larger <= min(self._growth_limit(), self.fitting_units) else preferred
 
     def _smaller_than_tried(self) -> float | None:
         """A size below all that were tried, where even the smallest of them took too long to tell anything."""
@@ -184,7 +184,7 @@ class StepSizer:
         tried = self.time.largest_units
         wanted = self._smaller_than_tried() or (tried * self._growth() if tried else self._first_units)
         part = _FIRST_PART if self._limit_bytes is None or not self.memory.is_empty else _FIRST_PART_OF_MEMORY
-        return max(1, int(min(wanted, self._memory_limit(), remaining_units // part)))
+        return max(1, int(min(wanted, self.fitting_units, remaining_units // part)))
 
     def _units_in(self, seconds: float) -> float:
         per_unit = self.time.per_unit
@@ -197,6 +197,8 @@ class StepSizer:
         took_seconds = self.time.measured(self.time.largest_units) or 0.0
         return _GROWTH_OF_SHORT_STEPS if took_seconds < _SHORT_PART * self._longest_seconds else _GROWTH
 
-    def _memory_limit(self) -> float:
+    @property
+    def fitting_units(self) -> float:
+        """How many units fit into what a step may hold, by what is known."""
         limit_bytes = self._limit_bytes
         return float("inf") if limit_bytes is None else self.memory.units_within(limit_bytes)

@@ -48,7 +48,7 @@ class CommandStepper:
         self._cores = cores
         self._rules = {output.name: find_rule(output.rule) for output in command.outputs}
         self._steps: list[dict[str, str]] = []  # what each one has written, since it was last taken
-        self._token = os.urandom(4).hex()  # no other worker, of this or an earlier sitting, has such files
+        self._token = os.urandom(8).hex()  # no other worker, of this or an earlier sitting, has such files
         self._places = 0
         self.allowed_bytes = 0
 
@@ -122,10 +122,15 @@ class CommandStepper:
 
     def _is_disk_full(self, error: BaseException) -> bool:
         """Whether a step failed for want of disk: no unit is to blame, and nothing else would do better."""
-        if isinstance(error, OSError):
-            return error.errno in (errno.ENOSPC, errno.EDQUOT)
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+                return True
+            cause = cause.__cause__ or cause.__context__
         if not isinstance(error, CommandError):
             return False
+        if any(os.strerror(number) in error.stderr for number in (errno.ENOSPC, errno.EDQUOT)):
+            return True
         disk = os.statvfs(self._spool)
         return disk.f_bavail * disk.f_frsize < _FULL_BYTES or disk.f_favail == 0 < disk.f_files
 
@@ -162,12 +167,11 @@ class StreamStepper(CommandStepper):
                 if not is_reading or now_seconds - began - startup_seconds >= longest_seconds:
                     break
                 _, stop = self.claim_more(self.units_at_once)
-            written = stream.finish()
+            self._steps.append(self._keep(stream.finish(), place))
         except BaseException as error:
             if stream is not None:
                 stream.abort()
             raise self._failure(error, place, start, max(stop, fed_to)) from error
-        self._steps.append(self._keep(written, place))
         return fed_to
 
     def _feed(self, stream: Stream, start: int, stop: int) -> bool:

@@ -146,9 +146,9 @@ class SpanRun:
 
     def _claim_more(self, units: int) -> tuple[int, int]:
         """Further units for a step that can take some; none beyond what would fit."""
-        most_units = 1 if self._sizer.is_one_by_one else self._most_units
+        most_units = 1 if self._sizer.is_one_by_one else min(self._most_units, self._sizer.fitting_units)
         room = most_units - (self._cell.claimed_to - self._step_start)
-        return self._cell.claim(self._span, max(0, min(units, room)))
+        return self._cell.claim(self._span, max(0, int(min(units, room))))
 
     def _run_step(self, start: int, stop: int) -> int:
         try:
