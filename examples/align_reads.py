@@ -77,7 +77,7 @@ def main() -> None:
     target.unlink(missing_ok=True)
     shutil.rmtree(f".aliquot/{DATA}-{target.name}", ignore_errors=True)
     run = [program, "run", "--split", f"reads={DATA}/reads.fastq", "--join", f"sam={target}", "--", command]
-    console.print(f"\n[bold]$ aliquot {shlex.join(run[1:])}[/bold]")
+    console.print(f"\n[bold]$ aliquot {shlex.join(run[1:])}[/bold]", soft_wrap=True)
     killed_at = run_until_killed(run)
     console.print(f"killed with -9 when {killed_at:.0%} was done, its workers with it: {target} is not there")
     console.print("\n[bold]the same command again[/bold]")

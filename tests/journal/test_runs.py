@@ -23,7 +23,8 @@ def make_run(directory: str, name: str, status: str | None, *, seconds: float = 
         journal.set("outputs", [f"{name}.sam"])
         journal.record_piece(0, 30, b"")
         journal.record_piece(40, 50, b"")
-        journal.record_failure(30, 31, {})
+        if status != "done":
+            journal.record_failure(30, 31, {})
         journal.commit()
         Path(run.spool, "piece").write_bytes(b"x" * 100_000)
     for path in (run.journal_path, run.holder_path):
@@ -108,6 +109,16 @@ def test_cleaning_removes_what_is_done_and_nothing_else(directory: str) -> None:
     assert [run.name for run in clean(directory)] == ["done"]
     assert sorted(by_name(directory)) == ["failed", "running"]
     assert sorted(os.listdir(directory)) == [".gitignore", "failed", "running"]
+
+
+def test_what_is_known_of_units_that_failed_is_kept(directory: str) -> None:
+    """Also of a run that is done."""
+    run = make_run(directory, "a", "done")
+    with Journal.open(run.journal_path) as journal:
+        journal.record_failure(30, 31, {})
+        journal.commit()
+    assert clean(directory) == []
+    assert [one.name for one in clean(directory, ["a"])] == ["a"]
 
 
 def test_cleaning_removes_what_is_named_whatever_its_status(directory: str) -> None:

@@ -20,6 +20,9 @@ LINES = "".join(f"{number} {number * number % 97}\n" for number in range(20_000)
 # A program that takes its time for each line, so that there is an amid.
 SLOWLY = 'cat {text} | while read -r line; do sleep 0.02; echo "x$line"; done > {out}'
 
+# One that waits at its last line until it is told to go on.
+GATED = SLOWLY.replace("echo", 'case "$line" in "199 "*) while ! test -e go; do sleep 0.05; done;; esac; echo')
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
@@ -34,8 +37,8 @@ def aliquot(place: Path, *arguments: str, text: str | None = None) -> subprocess
     )
 
 
-def slow_run(place: Path, *options: str) -> Script:
-    arguments = ["aliquot", "run", "--split", "text=few.txt", "--join", "out=out.txt", *options, "--", SLOWLY]
+def slow_run(place: Path, *options: str, command: str = SLOWLY) -> Script:
+    arguments = ["aliquot", "run", "--split", "text=few.txt", "--join", "out=out.txt", *options, "--", command]
     return Script(place, f"sys.argv = {arguments!r}\nfrom aliquot.cli import main\nmain()\n")
 
 
@@ -138,18 +141,19 @@ def test_an_interrupted_run_says_how_to_go_on(place: Path, number: signal.Signal
 
 def test_a_run_can_be_looked_at_while_it_goes_on_and_not_be_taken(place: Path) -> None:
     """`status` and `runs` tell; a second `run`, `resume` or `clean` is refused with who has it."""
-    with slow_run(place) as script:
+    with slow_run(place, command=GATED) as script:
         wait_until_some_is_done(place)
         status = aliquot(place, "status", "out.txt").stdout
         assert "running" in status
         assert f"held by process {script.process.pid}" in status
         assert "running" in aliquot(place, "runs").stdout
-        again = ("run", "--split", "text=few.txt", "--join", "out=out.txt", "--", SLOWLY)
+        again = ("run", "--split", "text=few.txt", "--join", "out=out.txt", "--", GATED)
         for arguments in (again, ("resume", "out.txt"), ("clean", "out.txt")):
             refused = aliquot(place, *arguments)
             assert (refused.returncode, refused.stdout) == (2, "")
             assert f"held by process {script.process.pid}" in refused.stderr
         assert "nothing to remove" in aliquot(place, "clean", "--all").stderr
+        (place / "go").touch()
         code, _, _ = script.finish()
     assert code == 0
     assert (place / "out.txt").read_text() == expected(place)
@@ -210,7 +214,7 @@ def test_units_that_fail_are_set_aside(place: Path) -> None:
     ran = aliquot(place, "resume", "out.txt", "--max-failures", "1%", "--set-aside", "bad.txt")
     assert ran.returncode == 1
     *_, last = ran.stderr.splitlines()
-    assert last.startswith("1 unit was set aside; their input is in bad.txt; see 'aliquot report out.txt'. unit 150")
+    assert last.startswith("1 unit was set aside; its input is in bad.txt; see 'aliquot report out.txt'. unit 150")
     assert (place / "bad.txt").read_text() == "150 93\n"
     assert (place / "out.txt").read_text() == LINES.replace("150 93\n", "", 1)
     assert "unit 150" in aliquot(place, "report", "out.txt").stdout

@@ -77,7 +77,7 @@ def test_status_of_a_run_that_nobody_holds_says_how_to_go_on() -> None:
         "490 of 1,000 units (49.0 %) in 4 min 20 s",
         "1.9 units/s on the average",
         "nobody works on it",
-        "held by nobody: run it again, or aliquot resume, and it goes on",
+        "run it again, or aliquot resume, and it goes on",
     ]
 
 

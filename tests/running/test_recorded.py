@@ -370,3 +370,72 @@ def test_a_run_that_is_done_tells_the_same_again(numbers: Path) -> None:
     again = aliquot.run(command, on=TWO, progress=False, max_failures=1)
     assert [failure._replace(exception=None) for failure in first.failures] == list(again.failures)
     assert first.report._replace(costs=()) == again.report
+
+
+def test_a_command_over_nothing(numbers: Path) -> None:
+    """It makes what it makes of an empty file."""
+    numbers.write_text("")
+    doubled(numbers)
+    assert Path("doubled.txt").read_bytes() == b""
+    command = aliquot.Command("wc -l < {n} > {count}", split={"n": numbers}, join={"count": "count.txt:sum"})
+    outcome = aliquot.run(command, progress=False)
+    assert Path("count.txt").read_text().split() == ["0"]
+    assert outcome.report.units == 0
+    assert outcome.is_complete
+
+
+def test_a_program_that_is_not_there_ends_the_run_at_once(numbers: Path) -> None:
+    """It would fail at every unit."""
+    command = aliquot.Command("no-such-program {n} > {out}", split={"n": numbers}, join={"out": "out.txt"})
+    with pytest.raises(aliquot.CommandError, match="not found"):
+        aliquot.run(command, on=TWO, progress=False, max_failures=1.0)
+
+
+def test_a_command_that_fails_at_everything_is_at_fault_itself(numbers: Path) -> None:
+    """However many units may fail."""
+    command = aliquot.Command("cat nothing {n} > {out}", split={"n": numbers}, join={"out": "out.txt"})
+    outcome = aliquot.run(command, on=TWO, progress=False, max_failures=1.0)
+    assert not outcome.is_complete
+    assert 50 < len(outcome.failures) < 200
+    assert "nothing" in outcome.failures[0].error.split("\n")[0]
+
+
+def test_a_corrected_command_needs_no_word_where_nothing_was_done(numbers: Path) -> None:
+    """There is nothing that could be lost."""
+    command = aliquot.Command("cat nothing {n} > {out}", split={"n": numbers}, join={"out": "out.txt"})
+    assert not aliquot.run(command, on=TWO, progress=False).is_complete
+    command = aliquot.Command("cat {n} > {out}", split={"n": numbers}, join={"out": "out.txt"})
+    assert aliquot.run(command, on=TWO, progress=False).is_complete
+
+
+def test_a_program_that_says_it_has_no_memory_is_divided(numbers: Path) -> None:
+    """What is refused is never held, and so cannot be seen."""
+    text = "if [ $(wc -l < $(echo {n})) -gt 7 ]; then echo MemoryError >&2; exit 1; fi; cat {n} > {out}"
+    numbers.write_text("".join(f"{number}\n" for number in range(60)))
+    command = aliquot.Command(text, split={"n": numbers}, join={"out": "out.txt"})
+    outcome = aliquot.run(command, on=TWO, progress=False, memory="2GB")
+    assert outcome.is_complete
+    assert Path("out.txt").read_bytes() == numbers.read_bytes()
+
+
+def test_a_file_that_is_there_is_kept_when_units_are_set_aside(numbers: Path) -> None:
+    """Under another name."""
+    Path("bad.txt").write_text("precious")
+    outcome = aliquot.run(failing_at(numbers, "3"), on=TWO, progress=False, max_failures=1, set_aside="bad.txt")
+    assert [failure.start for failure in outcome.failures] == [3]
+    assert Path("bad.txt").read_text() == "3\n"
+    assert Path("bad.txt~").read_text() == "precious"
+
+
+def test_lines_that_are_not_json_are_the_programs_business(numbers: Path) -> None:
+    """They reach it as they are, and are set aside as they are."""
+    lines = [f'{{"n": {number}}}\n' for number in range(300)]
+    lines[150] = '{"n": \n'
+    Path("rows.jsonl").write_text("".join(lines))
+    text = """awk '/: $/ {{print "broken" > "/dev/stderr"; exit 4}} {{print}}' {rows} > {out}"""
+    command = aliquot.Command(text, split={"rows": "rows.jsonl"}, join={"out": "out.jsonl"})
+    outcome = aliquot.run(command, on=TWO, progress=False, max_failures=1, set_aside="bad.jsonl")
+    assert [failure.start for failure in outcome.failures] == [150]
+    assert "status 4" in outcome.failures[0].error
+    assert "broken" in outcome.failures[0].error
+    assert Path("bad.jsonl").read_text() == lines[150]

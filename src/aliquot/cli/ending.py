@@ -13,6 +13,7 @@ from aliquot.cli.wording import in_options
 from aliquot.quantities import format_count, format_seconds
 
 if TYPE_CHECKING:
+    from aliquot.jobs import Command
     from aliquot.journal import RunDirectory
     from aliquot.running.outcome import Failure, Outcome
 
@@ -47,13 +48,13 @@ def tell_end(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -
     outputs = [shown_path(path) for path in about.outputs if path != "-"]
     made = f": {', '.join(outputs)}" if outputs and outcome.is_complete else ""
     click.echo(f"aliquot: {format_count(about.done_units or 0)} units {took}{made}", err=True)
-    if totals.available_seconds:
+    if totals.available_seconds and about.done_units:
         why = f". {story.losses[0].sentence}" if story.losses else ""
         click.echo(f"{format_share(totals.efficiency)} of ideal{why}", err=True)
     if outcome.failures:
         units = sum(failure.stop - failure.start for failure in outcome.failures)
         what = "1 unit was" if units == 1 else f"{format_count(units)} units were"
-        where = f"; their input is in {set_aside}" if set_aside else ""
+        where = f"; {'its' if units == 1 else 'their'} input is in {shown_path(set_aside)}" if set_aside else ""
         first = one_line(in_options(str(outcome.failures[0])))
         click.echo(f"{what} set aside{where}; see 'aliquot report {run_name(directory)}'. {first}", err=True)
 
@@ -68,11 +69,41 @@ def tell_failed(directory: RunDirectory, outcome: Outcome, set_aside: str | None
     if failures:
         click.echo(in_options(str(failures[0])), err=True)
     name = run_name(directory)
+    if not outcome.report.units:
+        click.echo(
+            f"No unit was done at all, so the command itself may be at fault. Mend it and run it again; "
+            f"'aliquot run --dry-run' shows what is run, {shown_path(directory.failed)} what it left",
+            err=True,
+        )
+        return
     click.echo(
         f"What is done is kept: once it is mended, go on with 'aliquot resume {name}'; or leave out what fails: "
         f"'aliquot resume {name} --keep-going'",
         err=True,
     )
+
+
+def warn_of_empty_outputs(job: Command) -> None:
+    """A program that writes elsewhere than it should ends as well as any other."""
+    for output in job.outputs:
+        path = os.path.join(job.directory, output.path)
+        if output.path == "-" or not os.path.isfile(path) or os.path.getsize(path):
+            continue
+        is_printed = job.template.stdout_output == output.name
+        why = f"{{{output.name}}} is nowhere in the command, so what it prints was taken" if is_printed else ""
+        click.echo(f"aliquot: {output.path} is empty: no step wrote anything to it. {why}".rstrip(". "), err=True)
+
+
+def warn_of_headers(job: Command) -> None:
+    """Every part of a table has its header; whether a program passes it on, nobody knows."""
+    for name, source in job.sources.items():
+        outputs = [output.name for output in job.outputs if output.rule == "concat"]
+        if source.header(1) and outputs:
+            click.echo(
+                f"aliquot: each part of {{{name}}} begins with the header of {os.path.basename(source.paths()[0])}: "
+                f"if the command passes it on, join by --join {outputs[0]}=PATH:csv",
+                err=True,
+            )
 
 
 def tell_interrupted(directory: RunDirectory) -> None:

@@ -14,11 +14,16 @@ if TYPE_CHECKING:
     from aliquot.journal import RunDirectory
 
 
-def find_run(told: str) -> RunDirectory:
-    """Find it here, below .aliquot, or where it was said to be."""
+def find_run(told: str | None) -> RunDirectory:
+    """Find it here, below .aliquot, or where it was said to be; the last one if nobody says."""
     from aliquot.journal import RunDirectory, list_runs
     from aliquot.journal.run_directory import RUNS_DIRECTORY
 
+    if told is None:
+        last = next(iter(list_runs()), None)
+        if last is None:
+            raise UsageError(f"there are no runs in {os.path.abspath(RUNS_DIRECTORY)}: say which one is meant")
+        return RunDirectory(last.path)
     for path in (os.path.join(RUNS_DIRECTORY, told), told):
         if any(os.path.lexists(os.path.join(path, name)) for name in ("journal.sqlite", "holder")):
             return RunDirectory(path)
@@ -51,4 +56,4 @@ def complete_runs(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 def run_argument(command: Any) -> Any:
     """Add RUN."""
-    return click.argument("run", metavar="RUN", shell_complete=complete_runs)(command)
+    return click.argument("run", metavar="[RUN]", required=False, shell_complete=complete_runs)(command)

@@ -18,11 +18,11 @@ from aliquot.errors import UsageError
 @click.option("--resume-anyway", is_flag=True, help="Though inputs or programs changed.")
 @add_limit_options
 @click.option("--json", "as_json", is_flag=True, help="Events, one a line, as in aliquot run.")
-def resume(*, run: str, **_: Any) -> None:
+def resume(*, run: str | None, **_: Any) -> None:
     """Go on with a run, as it was started.
 
-    RUN is its name, its directory or the path of an output. Options that are given replace those that it was started
-    with. The same 'aliquot run' again does the same.
+    RUN is its name, its directory or the path of an output; by default the last one. Options that are given replace
+    those that it was started with. The same 'aliquot run' again does the same.
 
     \b
     aliquot resume out.sam
@@ -46,6 +46,8 @@ def resume(*, run: str, **_: Any) -> None:
         for name, value in ctx.params.items()
         if name != "run" and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
+    if told.get("set_aside"):
+        told["set_aside"] = os.path.abspath(told["set_aside"])  # from here, not from where it was started
     # Each of them replaces the other.
     if "max_failures" in told or "keep_going" in told:
         settings |= {"max_failures": None, "keep_going": False}

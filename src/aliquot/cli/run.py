@@ -16,6 +16,8 @@ from aliquot.cli.ending import (
     tell_end,
     tell_failed,
     tell_interrupted,
+    warn_of_empty_outputs,
+    warn_of_headers,
 )
 from aliquot.cli.json_events import JsonEvents
 from aliquot.cli.options import Limits, Reading, limit_options, parse_named, reading_options
@@ -182,6 +184,8 @@ def _run(job: Command, plan: Plan, limits: Limits, events: JsonEvents | None) ->
     directory = RunDirectory(plan.keeping.directory)
     if events is not None:
         events.emit("begin", run=directory.path, command=job.template.text, units=plan.units)
+    elif not limits.quiet:
+        warn_of_headers(job)
     with _telling_interrupts(directory, events):
         was_done = look_at_earlier(plan.keeping).status == "done"
         outcome = run_plan(plan)
@@ -192,6 +196,7 @@ def _run(job: Command, plan: Plan, limits: Limits, events: JsonEvents | None) ->
         tell_failed(directory, outcome, limits.set_aside)
     elif not limits.quiet and not was_done:
         tell_end(directory, outcome, limits.set_aside)
+        warn_of_empty_outputs(job)
     return exit_code
 
 

@@ -64,10 +64,10 @@ def _parents_of_runs(directory: str) -> list[str]:
 
 @click.command()
 @run_argument
-def status(*, run: str) -> None:
+def status(*, run: str | None) -> None:
     """Say how far a run is, also while it goes on.
 
-    RUN is its name, its directory or the path of an output.
+    RUN is its name, its directory or the path of an output; by default the last one.
 
     \b
     aliquot status out.sam
@@ -87,10 +87,10 @@ def status(*, run: str) -> None:
 @run_argument
 @click.option("--html", metavar="[PATH]", is_flag=False, flag_value="", help="As a page. Default: RUN.html, here.")
 @click.option("--png", metavar="PATH", help="As a picture.")
-def report(*, run: str, html: str | None, png: str | None) -> None:
+def report(*, run: str | None, html: str | None, png: str | None) -> None:
     """Tell how a run went: what was done, how close to ideal it ran and why not closer, what was set aside.
 
-    RUN is its name, its directory or the path of an output.
+    RUN is its name, its directory or the path of an output; by default the last one.
 
     \b
     aliquot report out.sam

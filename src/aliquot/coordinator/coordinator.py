@@ -59,8 +59,8 @@ class Coordinator:
     ``expected_workers`` share the units equally as they join. With ``front_first``, spans are handed out in rounds
     from the first unit upward, each of about ``round_seconds``, so that results that must be appended in order do not
     pile up. All workers together may hold ``total_bytes``. When more than ``most_failed`` units (a number, or a part of
-    all) were given up, nothing new is begun; with ``finish_front``, what comes before the first of them is done
-    nevertheless.
+    all) were given up, or ``hopeless_failures`` before anything was done, nothing new is begun; with ``finish_front``,
+    what comes before the first of them is done nevertheless.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class Coordinator:
         finish_front: bool = False,
         total_bytes: int | None = None,
         most_failed: float = 0,
+        hopeless_failures: int | None = None,
         time: LinearModel | None = None,
         memory: LinearModel | None = None,
     ) -> None:
@@ -87,6 +88,7 @@ class Coordinator:
         self._round_seconds = round_seconds
         self._finish_front = finish_front
         self._most_failed = most_failed
+        self._hopeless_failures = hopeless_failures
         self._budget = Budget(total_bytes, self._expected_workers)
         self._heavy_stop = -1  # where the last piece ends that was found to be heavy
         self._heavy_units = 1  # how many it has
@@ -405,6 +407,8 @@ class Coordinator:
         commands.append(given_up)
         self._note_given_up(given_up)
         most = self._most_failed_units
+        if self._hopeless_failures is not None and not self.done_units:
+            most = min(most, self._hopeless_failures)
         if self.failed_units > most:
             self.is_stopping = True
             if self.failed_units > most + _MOST_LISTED:

@@ -76,7 +76,7 @@ def summarise(run: RunDirectory) -> RunSummary:
 
 
 def clean(directory: str | os.PathLike[str] = RUNS_DIRECTORY, names: Sequence[str] | None = None) -> list[RunSummary]:
-    """Remove the runs that are done, or those of these names whatever became of them; says which were removed.
+    """Remove the runs that are done without a failure, or those of these names; says which were removed.
 
     One that is held is never removed: it is passed over, or refused if it was named.
     """
@@ -90,7 +90,7 @@ def clean(directory: str | os.PathLike[str] = RUNS_DIRECTORY, names: Sequence[st
         runs = [by_name[name] for name in dict.fromkeys(names)]
     removed = []
     for run in runs:
-        if names is None and run.status != "done":
+        if names is None and not _is_cleaned(run):
             continue
         place = RunDirectory(run.path)
         try:
@@ -101,12 +101,17 @@ def clean(directory: str | os.PathLike[str] = RUNS_DIRECTORY, names: Sequence[st
             continue
         try:
             # It may have been begun anew since it was listed.
-            if names is not None or summarise(place).status == "done":
+            if names is not None or _is_cleaned(summarise(place)):
                 place.remove()
                 removed.append(run)
         finally:
             place.release()
     return removed
+
+
+def _is_cleaned(run: RunSummary) -> bool:
+    """Nobody needs it any more; what is known of units that failed, somebody might."""
+    return run.status == "done" and not run.failed_units
 
 
 def _find_runs(directory: str | os.PathLike[str]) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+from typing import Any
+
 from aliquot.journal import Journal, RunDirectory
 from aliquot.journal.runs import summarise
 from aliquot.reporting.about import About
@@ -22,5 +25,17 @@ def read_run(run: RunDirectory) -> tuple[Story, About]:
             inputs=tuple(str(described["path"]) for described in identity.get("inputs") or ()),
             outputs=tuple(map(str, summary.outputs)),
         )
-        story = tell_story(journal.events(), wall_seconds=journal.get("run_seconds"))
-    return story, about
+        events = list(journal.events())
+        wall_seconds = journal.get("run_seconds")
+    if summary.holder is not None:
+        wall_seconds = _seconds_until_now(events) or wall_seconds
+    return tell_story(events, wall_seconds=wall_seconds), about
+
+
+def _seconds_until_now(events: list[tuple[float, str, dict[str, Any]]]) -> float | None:
+    """How long a run goes on that is under way: what it has recorded may be of a while ago, where steps are long."""
+    for seconds, kind, about in reversed(events):
+        if kind == "sitting":
+            began = datetime.datetime.fromisoformat(about["started"]).astimezone()
+            return float(seconds + (datetime.datetime.now().astimezone() - began).total_seconds())
+    return None

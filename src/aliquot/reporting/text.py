@@ -55,7 +55,7 @@ def status_lines(story: Story, about: About, held_by: str | None = None) -> list
     if held_by is not None:
         lines.append(one_line(f"held by {held_by}", _WIDTH))
     elif about.status not in ("done", ""):
-        lines.append("held by nobody: run it again, or aliquot resume, and it goes on")
+        lines.append("run it again, or aliquot resume, and it goes on")
     return [line for line in lines if line]
 
 

@@ -45,6 +45,10 @@ _WATCH_SECONDS = 1.0
 _STOPPING_SECONDS = 2.0
 
 
+# What a shell exits with where a program cannot be executed, or is not there.
+_NO_PROGRAM = (126, 127)
+
+
 class ResultSite(Site, Protocol):
     """A site whose workers send real results."""
 
@@ -143,9 +147,10 @@ def handle(
 
 
 def _raise_if_hopeless(error: StepError | None) -> None:
-    """Where the disk is full, other steps would fail as this one did: the run ends, and can be gone on with."""
-    if error is not None and getattr(error.exception, "is_out_of_room", False):
-        assert error.exception is not None
+    """Where the disk is full, or a program is not there, other steps would fail as this one did: the run ends."""
+    if error is None or error.exception is None:
+        return
+    if getattr(error.exception, "is_out_of_room", False) or getattr(error.exception, "status", None) in _NO_PROGRAM:
         raise error.exception
 
 

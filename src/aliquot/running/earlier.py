@@ -137,7 +137,12 @@ def _is_moved_unnoticed(journal: Journal, keeping: Keeping, output: Output) -> b
 
 
 def _is_of_use(journal: Journal, keeping: Keeping) -> bool:
-    """Whether it can be gone on with; one that is done, only as long as all that it made is as it was made."""
+    """Whether it can be gone on with; one that is done, only as long as all that it made is as it was made.
+
+    Of one that has done nothing, only the very same: there is nothing that would be lost.
+    """
+    if not journal.done_units() and journal.get("status") != "done":
+        return not differences(journal.identity, keeping.identity(journal.identity))
     if journal.get("status") != "done":
         return True
     made = journal.get("made", {})

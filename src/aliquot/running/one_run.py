@@ -17,7 +17,7 @@ from aliquot.coordinator import AppendAsTheyCome, AppendInOrder, Coordinator, Jo
 from aliquot.running import learned
 from aliquot.running.driver import Stopper, drive, handle
 from aliquot.running.here import run_here
-from aliquot.running.outcome import Outcome, Report, UnitsSetAsideWarning, raise_failures
+from aliquot.running.outcome import Outcome, Report, UnitsSetAsideWarning, nothing_done, raise_failures
 from aliquot.running.plan import Plan
 from aliquot.running.progress import make_progress
 from aliquot.running.recorder import Recorder, Unrecorded
@@ -26,6 +26,7 @@ from aliquot.running.set_aside import check_set_aside, write_set_aside
 from aliquot.running.tally import Tally
 from aliquot.sites.local import InterruptedRunError, Workplace
 from aliquot.sites.work import Work
+from aliquot.workers.stepping import UnitError
 
 if TYPE_CHECKING:
     from aliquot.running.recorded import Record
@@ -36,6 +37,8 @@ _MOST_WAITING_BYTES = 256 << 20
 # files, so that the starts of programs do not count, but short enough for them not to pile up on the disk.
 _ROUND_SECONDS = 2.0
 _COMMAND_ROUND_SECONDS = 10.0
+# A command that has failed at so many units and done none is itself at fault.
+_HOPELESS_FAILURES = 50
 # Values that nobody has taken yet; workers wait beyond that.
 _MOST_UNTAKEN_RESULTS = 64
 _MOST_UNTAKEN_BYTES = 64 << 20
@@ -53,6 +56,8 @@ def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
 
 
 def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) -> Outcome:
+    if record is not None and not plan.units:
+        return _run_on_nothing(plan, record)
     if plan.options.set_aside is not None:
         check_set_aside(plan.view, plan.options.set_aside)
     began_seconds = time.monotonic()
@@ -98,6 +103,19 @@ def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) ->
     # Where all units failed there is nothing to join, and so no value, however many may fail.
     has_value = plan.is_streamed or results.outcome is not None or coordinator.done_units > 0
     return Outcome(results.outcome, report, failures, is_complete=has_value and not coordinator.is_stopping)
+
+
+def _run_on_nothing(plan: Plan, record: Record) -> Outcome:
+    """What a command makes of no units at all, which may be more than nothing: a header, a zero."""
+    began_seconds = time.monotonic()
+    record.begin(plan, 1, None)
+    if plan.is_command:
+        try:
+            plan.stepper.run(0, 0)
+        except UnitError as failure:
+            raise failure.error from None
+        plan.sink.append(0, 0, plan.stepper.take())
+    return Outcome(plan.sink.finish(None), nothing_done(time.monotonic() - began_seconds))
 
 
 @contextlib.contextmanager
@@ -282,6 +300,7 @@ def make_coordinator(plan: Plan, key: str, *, workers: int, total_bytes: int | N
         finish_front=plan.is_streamed and plan.is_ordered,
         total_bytes=total_bytes,
         most_failed=plan.options.max_failures,
+        hopeless_failures=_HOPELESS_FAILURES if plan.is_command else None,
         time=time_model,
         memory=memory_model,
     )

@@ -118,6 +118,25 @@ class Report(NamedTuple):
         return f"{done}: {shape}, {100 * self.efficiency:.1f} % efficient{memory}{lost}{''.join(notes)}"
 
 
+def nothing_done(wall_seconds: float) -> Report:
+    """The report of a run without units."""
+    return Report(
+        units=0,
+        wall_seconds=wall_seconds,
+        cores=1,
+        tasks=0,
+        steps=0,
+        steals=0,
+        useful_seconds=0.0,
+        overhead_seconds=0.0,
+        idle_seconds=wall_seconds,
+        cpu_seconds=0.0,
+        peak_bytes=0,
+        lost_workers=0,
+        spilled_bytes=0,
+    )
+
+
 class Outcome:
     """What came of a run: ``value``, the ``report`` and the ``failures``.
 

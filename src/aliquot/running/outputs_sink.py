@@ -32,7 +32,8 @@ class OutputsSink:
             path = os.path.join(self._spool, file)
             self.partials[name].append(path)
             self._files.append(path)
-        self._starts.append(start)
+        if start < stop:  # else it is of no unit, and was not recorded
+            self._starts.append(start)
 
     def skip(self, failure: Failure) -> None:
         """Nothing was written for them."""

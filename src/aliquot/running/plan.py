@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     def locate(self, failure: Failure) -> Failure:
         """Add what its unit looks like, where its worker could not tell, and which bytes of which files it is."""
         items: Any = self.sent_items if self.sent_items is not None else self.view
-        if failure.shown is None and items is not None and failure.stop - failure.start == 1:
+        if failure.shown is None and not self.is_command and items is not None and failure.stop - failure.start == 1:
             failure = failure._replace(shown=bounded_repr(items, failure.start))
         if self.view is None:
             return failure

@@ -99,7 +99,7 @@ def _plan_command(command: Command, options: Options) -> Plan:
     stepper = StreamStepper if command.mode == "stream" else CommandStepper
     return Plan(
         stepper=stepper(command, directory.spool, directory.failed),
-        units=_some(command.size),
+        units=command.size,
         sink=JoinSink(operator.add),  # until the directory is held: see run_recorded
         functions=(command.template.text,),
         label=next(iter(command.template.programs()), "command"),

@@ -120,8 +120,11 @@ class LiveDisplay(ParentOutput):
         from rich.progress_bar import ProgressBar
         from rich.table import Table
 
-        bar = ProgressBar(total=max(1, coordinator.units), completed=coordinator.done_units, width=28)
+        bar = ProgressBar(total=max(1, coordinator.units), completed=coordinator.done_units, width=16)
         table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True)
+        table.add_column()
+        table.add_column(no_wrap=True, overflow="ellipsis")
         table.add_row(self._label, bar, ", ".join(describe(coordinator, tally, self._pace)))
         return table
 
@@ -163,15 +166,19 @@ class Pace:
         return until - began, done_now - done, steps_now - steps
 
 
+def _short(number: float) -> str:
+    return format_count(round(number)) if number >= 10 else f"{number:.2g}"
+
+
 def describe(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[str]:
     """What a person wants to know: units, rate, step size, workers, memory, units set aside, time left."""
     done, units = coordinator.done_units, coordinator.units
     facts = [f"{format_count(done)} of {format_count(units)} units ({done / max(1, units):.0%})"]
     rate = pace.units_a_second
     if rate:
-        facts.append(f"{format_count(round(rate))}/s" if rate >= 10 else f"{rate:.2g}/s")
+        facts.append(f"{_short(rate)}/s")
     if pace.units_a_step:
-        facts.append(f"{pace.units_a_step:,.3g} a step")
+        facts.append(f"{_short(pace.units_a_step)} a step")
     busy = coordinator.busy_workers
     facts.append(f"{tally.workers} workers" if busy == tally.workers else f"{busy} of {tally.workers} workers busy")
     if tally.held_bytes:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_set_aside(view: VirtualFile | None, path: str | os.PathLike[str]) -> None:
-    """Refuse what cannot be written, before anything is run; what an earlier run has left there is removed."""
+    """Refuse what cannot be written, before anything is run; a file that is there is kept under another name."""
     if view is None:
         raise UsageError(f"set_aside={str(path)!r}: the units are not from a file, so there is nothing to copy")
     folder = os.path.dirname(os.path.abspath(path))
@@ -23,7 +23,7 @@ def check_set_aside(view: VirtualFile | None, path: str | os.PathLike[str]) -> N
     for target in target_paths(view, path):
         view.check_target(target)
         if os.path.exists(target):
-            os.unlink(target)
+            os.replace(target, f"{target}~")
 
 
 def target_paths(view: VirtualFile, path: str | os.PathLike[str]) -> list[str]:
@@ -60,7 +60,7 @@ def _pieces(view: VirtualFile, failures: Sequence[Failure]) -> Iterator[bytes | 
     yield source.header(sum(failure.stop - failure.start for failure in failures))
     for failure in failures:
         try:
-            yield from source.body_pieces(view.start + failure.start, view.start + failure.stop)
+            yield from source.raw_pieces(view.start + failure.start, view.start + failure.stop)
         except AliquotError:
             # What cannot be read cannot be copied either; the failure itself says where it is.
             continue

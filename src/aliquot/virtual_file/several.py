@@ -113,6 +113,11 @@ class FilesInOrder(Source):
             if number + 1 < len(parts) and file.ends_without_terminator(end):
                 yield file.terminator
 
+    def raw_pieces(self, start: int, stop: int) -> Iterator[bytes | memoryview]:
+        """File after file."""
+        for file, begin, end in self._parts(start, stop):
+            yield from file.raw_pieces(begin, end)
+
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """One range for each file that is touched."""
         return [found for file, begin, end in self._parts(start, stop) for found in file.byte_ranges(begin, end)]

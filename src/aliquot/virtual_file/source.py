@@ -92,6 +92,10 @@ class Source(ABC):
     def body_pieces(self, start: int, stop: int) -> Iterator[bytes | memoryview]:
         """The bytes of some units; each piece is valid only until the next is asked for."""
 
+    def raw_pieces(self, start: int, stop: int) -> Iterator[bytes | memoryview]:
+        """As `body_pieces`, whatever they look like."""
+        return self.body_pieces(start, stop)
+
     def copy_body(self, descriptor: int, start: int, stop: int) -> None:
         """Write the bytes of some units to an open file."""
         for piece in self.body_pieces(start, stop):

@@ -1,6 +1,6 @@
 """How a worker runs a program on some units: what it writes stays in files, and only their names are sent up.
 
-spool/  3f9a-0001/            the place of a step: its slices, its outputs, its stderr
+spool/  120000/               the place of the step from a unit on: its slices, its outputs, its stderr
         3f9a-0002.sam         the output of the steps of one report, which the parent appends
 """
 
@@ -57,8 +57,9 @@ class CommandStepper:
 
     def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Start the program, and wait for its end."""
-        place = f"{self._spool}/{self._new_name()}"
+        place = self._place_of(start)
         try:
+            remove(place)
             os.mkdir(place)
             written = run_step(self._command, start, stop, place, cores=self._cores, memory_bytes=self.allowed_bytes)
         except BaseException as error:
@@ -87,6 +88,10 @@ class CommandStepper:
     def keep_note(self, note: Callable[[int], None], *, of_each: bool) -> None:
         """All units are begun at once."""
 
+    def _place_of(self, start: int) -> str:
+        """Where the step from a unit on has its files: the same each time, as some programs write down their names."""
+        return f"{self._spool}/{start}"
+
     def _new_name(self) -> str:
         self._places += 1
         return f"{self._token}-{self._places:04}"
@@ -94,8 +99,9 @@ class CommandStepper:
     def _keep(self, written: dict[str, str], place: str) -> dict[str, str]:
         """Move what was written out of its place, which is not needed any more."""
         kept = {}
+        token = self._new_name()
         for name, path in written.items():
-            kept[name] = f"{place}.{name}"
+            kept[name] = f"{self._spool}/{token}.{name}"
             os.rename(path, kept[name])
         remove(place)
         return kept
@@ -147,11 +153,12 @@ class StreamStepper(CommandStepper):
 
     def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Feed a program until there is no more for it, or long enough; then wait for its end."""
-        place = f"{self._spool}/{self._new_name()}"
+        place = self._place_of(start)
         began, startup_seconds = time.perf_counter(), 0.0
         fed_to = start
         stream: Stream | None = None
         try:
+            remove(place)
             os.mkdir(place)
             stream = Stream(self._command, start, place, cores=self._cores, memory_bytes=self.allowed_bytes)
             while fed_to < stop:
@@ -191,7 +198,7 @@ class StreamStepper(CommandStepper):
 
 def mean_unit_bytes(command: Command) -> float:
     """How large a unit is, on the average."""
-    ranges = command.source.byte_ranges()
+    ranges = command.source.byte_ranges() if len(command.source) else []
     return max(1.0, sum(place.stop - place.start for place in ranges) / max(1, len(command.source)))
 
 

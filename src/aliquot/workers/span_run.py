@@ -482,6 +482,8 @@ class SpanRun:
 
 def is_memory_error(error: BaseException) -> bool:
     """Whether memory was refused: Python says so in two ways."""
+    if getattr(error, "is_out_of_memory", False):
+        return True  # a program has said so
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 

@@ -149,7 +149,7 @@ def test_an_exit_status_is_a_failure() -> None:
     assert (error.status, error.signal, error.stderr) == (3, None, "one\nmy\ttwo")
     assert error.place == os.path.abspath("place")
     lines = str(error).splitlines()
-    assert lines[0] == f"the command exited with status 3 on units 5 to 8 of {os.path.abspath('lines.txt')}"
+    assert lines[0] == f"the command exited with status 3 on units 5 to 7 of {os.path.abspath('lines.txt')}: my\ttwo"
     assert lines[1].startswith("The command was: cat ")
     assert lines[3:] == ["  one", "  my\ttwo", f"Its files are kept in {os.path.abspath('place')}"]
 
@@ -192,7 +192,7 @@ def test_a_program_that_has_read_enough_of_a_pipe_is_no_failure() -> None:
 def test_an_output_that_was_not_written_is_a_failure() -> None:
     """However well the command ended."""
     error = failure("cat {x} > /dev/null; : {a}", join={"a": "a"})
-    assert "did not write its output {a} on units 0 to 20" in str(error)
+    assert "did not write its output {a} on units 0 to 19" in str(error)
 
 
 def test_an_output_may_be_required_to_be_long_enough() -> None:

@@ -175,7 +175,7 @@ def test_a_failure_while_it_reads_is_told_at_the_end() -> None:
     with pytest.raises(CommandError) as failed:
         stream.finish()
     assert (failed.value.status, failed.value.stderr) == (7, "bad")
-    assert "units 0 to 20000 of" in str(failed.value)
+    assert "units 0 to 19999 of" in str(failed.value)
 
 
 def test_a_command_that_is_killed_is_told() -> None:

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from aliquot.errors import JobError
 
+# What programs, languages and the C library say.
+_OUT_OF_MEMORY = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory", "Out of memory")
+
 
 class CommandError(JobError):
     """A command did not do its work: it failed, was killed, or left an output out.
@@ -29,10 +32,17 @@ class CommandError(JobError):
         self.stderr = stderr
         self.place = place
 
+    @property
+    def is_out_of_memory(self) -> bool:
+        """Whether it said so itself: memory that is refused is never held, and so cannot be seen from outside."""
+        return any(word in self.stderr for word in _OUT_OF_MEMORY)
+
     def __str__(self) -> str:
-        lines = [self.problem, f"The command was: {self.command}"]
-        if self.stderr:
-            lines += ["The end of what it wrote to standard error:", *(f"  {line}" for line in self.stderr.split("\n"))]
+        said = self.stderr.rstrip().split("\n")
+        # The last line of standard error mostly says it all.
+        lines = [f"{self.problem}: {said[-1]}" if said[-1] else self.problem, f"The command was: {self.command}"]
+        if len(said) > 1:
+            lines += ["The end of what it wrote to standard error:", *(f"  {line}" for line in said)]
         if self.place is not None:
             lines.append(f"Its files are kept in {self.place}")
         return "\n".join(lines)

@@ -112,7 +112,10 @@ class Step:
             name = signal_name(exit_code - 128)  # as a shell tells that a program was killed
             problem = _advised(f"a program of {what} was killed by {name}", name)
             raise self.error(problem, status=exit_code, signal=name)
-        raise self.error(_advised(f"{what} exited with status {exit_code}", exit_code), status=exit_code)
+        problem = _advised(f"{what} exited with status {exit_code}", exit_code)
+        if exit_code == 1 and "grep" in " ".join(template.programs()):
+            problem += " (grep does so where nothing matches: write 'grep ... || [ $? = 1 ]' if that is no failure)"
+        raise self.error(problem, status=exit_code)
 
     def _look_at_outputs(self) -> None:
         for name, path in self.outputs.items():
@@ -130,7 +133,9 @@ class Step:
             )
 
     def _units(self) -> str:
-        return f"units {self.start} to {self.stop} of {self.command.source.source}"
+        last = self.stop - 1
+        units = f"unit {self.start}" if self.start >= last else f"units {self.start} to {last}"
+        return f"{units} of {self.command.source.source}"
 
     def _make_sandbox(self) -> None:
         os.mkdir(self.directory)
