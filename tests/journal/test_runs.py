@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aliquot.errors import UsageError
-from aliquot.journal import Journal, RunDirectory, RunHeldError, RunSummary, clean, list_runs
+from aliquot.journal import Journal, JournalError, RunDirectory, RunHeldError, RunSummary, clean, list_runs
 
 
 @pytest.fixture
@@ -159,3 +159,20 @@ def test_what_a_killed_removal_left_is_removed_by_the_next(directory: str) -> No
     assert list_runs(directory) == []
     clean(directory)
     assert os.listdir(directory) == [".gitignore"]
+
+
+def test_a_directory_with_other_things_in_it_is_no_run(directory: str) -> None:
+    """What is called as ours is would be lost."""
+    Path(directory, "spool").mkdir(parents=True)
+    Path(directory, "spool", "mail").touch()
+    with pytest.raises(JournalError, match="other things"):
+        RunDirectory(directory).acquire()
+    assert Path(directory, "spool", "mail").exists()
+
+
+def test_what_others_have_put_beside_a_run_stays(directory: str) -> None:
+    """Only what is ours is removed."""
+    run = make_run(directory, "a", "done")
+    Path(run.path, "notes.txt").touch()
+    assert [one.name for one in clean(directory)] == ["a"]
+    assert os.listdir(run.path) == ["notes.txt"]

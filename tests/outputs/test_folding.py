@@ -94,7 +94,7 @@ def test_json_values_are_merged(tmp_path: Path, pieces: list[Any], expected: Any
     [
         {},
         {"indent": 2},
-        {"indent": 4, "sort_keys": True},
+        {"indent": 4},
         {"indent": "\t"},
         {"separators": (",", ":")},
         {"ensure_ascii": False},
@@ -216,3 +216,13 @@ def test_a_function_that_fails_is_named(tmp_path: Path, name: str, says: str) ->
     better = find_rule(f"{JOINING}:concatenate")
     PartialOutput(better, str(tmp_path / "partial"), {**state, "rule": better.name}).finish(str(tmp_path / "out"))
     assert (tmp_path / "out").read_bytes() == b"12"
+
+
+def test_the_order_of_keys_does_not_depend_on_how_pieces_are_grouped(tmp_path: Path) -> None:
+    """They are in the order in which they came."""
+    pieces = [b'{"b": 1}', b'{"a": 1}', b'{"d": 1, "c": 1}']
+    assert joined(tmp_path, "json-merge", *pieces) == b'{"b": 1, "a": 1, "d": 1, "c": 1}'
+    (tmp_path / "grouped").mkdir()
+    grouped = joined(tmp_path / "grouped", "json-merge", *pieces[:2])
+    (tmp_path / "again").mkdir()
+    assert joined(tmp_path / "again", "json-merge", grouped, pieces[2]) == b'{"b": 1, "a": 1, "d": 1, "c": 1}'

@@ -12,7 +12,10 @@ import pytest
 
 import aliquot
 from aliquot.journal import Journal, RunDirectory
+from aliquot.outputs import OutputError, PartialOutput, find_rule
 from aliquot.running.earlier import RunChangedError
+from aliquot.running.outputs_sink import OutputsSink
+from aliquot.workers.command_stepping import Produced
 from tests.running.functions import Flaw, Times
 
 TWO = aliquot.sites.Local(cores=2)
@@ -439,3 +442,31 @@ def test_lines_that_are_not_json_are_the_programs_business(numbers: Path) -> Non
     assert "status 4" in outcome.failures[0].error
     assert "broken" in outcome.failures[0].error
     assert Path("bad.jsonl").read_text() == lines[150]
+
+
+def test_what_is_set_aside_comes_in_the_place_of_nothing(numbers: Path) -> None:
+    """Neither of an output nor of what the command reads."""
+    Path("words.txt").write_text("1\n")
+    for path in ("copy.txt", "words.txt"):
+        command = aliquot.Command("grep -f words.txt {n} > {out}", split={"n": numbers}, join={"out": "copy.txt"})
+        with pytest.raises(aliquot.UsageError, match="name another"):
+            aliquot.run(command, progress=False, max_failures=1, set_aside=path)
+    assert Path("words.txt").read_text() == "1\n"
+
+
+def test_a_source_that_changes_ends_the_run(numbers: Path) -> None:
+    """No unit is to blame."""
+    text = "if grep -qx 2000 {n}; then echo more >> numbers.txt; fi; cat {n} > {out}"
+    command = aliquot.Command(text, split={"n": numbers}, join={"out": "copy.txt"})
+    with pytest.raises(aliquot.SourceChangedError, match=r"numbers\.txt"):
+        aliquot.run(command, on=TWO, progress=False, max_failures=1.0)
+
+
+def test_something_that_writes_on_after_its_step_is_noticed(tmp_path: Path) -> None:
+    """Its bytes would be in the midst of others."""
+    partial = PartialOutput(find_rule("concat"), str(tmp_path / "partial"))
+    sink = OutputsSink({"out": partial}, {"out": "out.txt"}, str(tmp_path), is_same_boot=True)
+    (tmp_path / "piece").write_text("more than there was")
+    with pytest.raises(OutputError, match="was 4 bytes when its step ended"):
+        sink.append(0, 1, Produced({"out": ("piece", 4)}))
+    sink.close()

@@ -272,3 +272,12 @@ def test_one_unit_at_a_time_where_asked(remaining_units: int, first_units: int, 
     sizer = StepSizer(first_units=first_units, longest_seconds=0)
     steps = run_steps(sizer, lambda n: 0.1 + n * per_unit, steps=1000, remaining_units=remaining_units)
     assert {step.units for step in steps} == {1}
+
+
+def test_a_program_that_takes_long_to_start_gets_large_steps_soon() -> None:
+    """Though its spans are short at first: what waits behind them is not the end."""
+    sizer = StepSizer(first_units=1)
+    for _ in range(6):
+        units = sizer.choose(1000, is_end=False)
+        sizer.observe(units, 0.3 + 1e-5 * units)
+    assert sizer.choose(1000, is_end=False) == 1000

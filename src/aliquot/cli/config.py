@@ -119,3 +119,5 @@ def _as_told(ctx: click.Context, path: str, option: click.Option, value: Any) ->
         return option.type_cast_value(ctx, value)
     except click.BadParameter as error:
         raise UsageError(f"{path}: {_name_of(option)} = {value!r}: {error.message}") from None
+    except (AttributeError, TypeError, ValueError):
+        raise UsageError(f"{path}: {_name_of(option)} = {value!r}: this is not of the kind that it takes") from None

@@ -136,6 +136,8 @@ def run_command(
     files = parse_named(split, "--split", "reads=sample.fastq")
     reading.check_names(list(files))
     outputs = [parse_output(told) for told in join]
+    if sys.stdout is None and (not outputs or any(output.path == "-" for output in outputs)):
+        raise click.UsageError("standard output is closed, and an output goes there: name a file with --join")
     events = JsonEvents(on_stderr=not outputs or any(output.path == "-" for output in outputs)) if as_json else None
     arguments = limits.arguments()
     job = aliquot.Command(

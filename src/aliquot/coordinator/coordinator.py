@@ -712,7 +712,7 @@ class Coordinator:
                 *self._outlook.advice(worker),
                 allowed_bytes=allowed_bytes,
                 is_careful=taken.attempts > 0,
-                is_end=not self._waiting.units or self._expected_workers > self._joined_workers,
+                is_end=not self._front_first or not self._waiting.units,
             )
         )
 

@@ -11,6 +11,10 @@ from aliquot.journal.holder import Hold, Holder, find_holder, this_command
 
 # Where runs are, in the working directory.
 RUNS_DIRECTORY = ".aliquot"
+# All that a run has there.
+_OWN_NAMES = frozenset(
+    ("journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "holder", "spool", "partial", "failed")
+)
 
 
 class RunDirectory:
@@ -69,6 +73,7 @@ class RunDirectory:
         try:
             _make_with_gitignore(os.path.dirname(self.path))
             os.makedirs(self.path, exist_ok=True)
+            self._refuse_what_is_no_run()
             self._hold = Hold(self.holder_path, command or this_command())
             self._make_inner_directories()
         except OSError as error:
@@ -112,6 +117,9 @@ class RunDirectory:
     def remove(self) -> None:
         """Remove it with all that is in it. Only for the one who holds it."""
         self._check_held()
+        if set(os.listdir(self.path)) - _OWN_NAMES:
+            self._remove_own()
+            return
         # Out of sight at once, so that there is never half a run, whatever ends this process.
         aside = os.path.join(os.path.dirname(self.path), f".{self.name}.removed.{os.getpid()}")
         try:
@@ -120,6 +128,27 @@ class RunDirectory:
             shutil.rmtree(aside)
         except OSError as error:
             raise explain_os_error(error, self.path) from error
+
+    def _remove_own(self) -> None:
+        """Remove what a run has made, and nothing that somebody has put beside it."""
+        try:
+            for name in sorted(_OWN_NAMES & set(os.listdir(self.path)), key=lambda name: name == "holder"):
+                path = os.path.join(self.path, name)
+                (shutil.rmtree if os.path.isdir(path) else os.unlink)(path)
+        except OSError as error:
+            raise explain_os_error(error, self.path) from error
+        finally:
+            self.release()
+
+    def _refuse_what_is_no_run(self) -> None:
+        """A directory that somebody uses for something else would be cleared of what is called as ours is."""
+        names = set(os.listdir(self.path))
+        if names and not names & {"journal.sqlite", "holder"}:
+            raise JournalError(
+                "is a directory with other things in it",
+                path=self.path,
+                advice="Name one that is empty or not there, as the directory of a run",
+            )
 
     def _check_held(self) -> None:
         if self._hold is None:

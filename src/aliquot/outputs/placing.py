@@ -34,6 +34,8 @@ def check_target(target: str, *, is_directory: bool) -> None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise OutputError(f"there is no folder {folder}", path=target, advice="Make it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"nothing can be written to the folder {folder}", path=target, advice="May you write there?")
     if is_directory:
         if os.path.exists(path) and not os.path.isdir(path):
             raise OutputError("is a file, and the output is a directory", path=target, advice="Name another")

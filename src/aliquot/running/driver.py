@@ -29,7 +29,7 @@ from aliquot.coordinator import (
     Trim,
     WorkerLost,
 )
-from aliquot.errors import JobError
+from aliquot.errors import JobError, SourceChangedError
 from aliquot.quantities import format_bytes
 from aliquot.running.outcome import Failure, RemoteTraceback
 from aliquot.running.recorder import Recorder
@@ -147,10 +147,11 @@ def handle(
 
 
 def _raise_if_hopeless(error: StepError | None) -> None:
-    """Where the disk is full, or a program is not there, other steps would fail as this one did: the run ends."""
+    """Where the disk is full, a program is not there or the source has changed, others would fail too: the run ends."""
     if error is None or error.exception is None:
         return
-    if getattr(error.exception, "is_out_of_room", False) or getattr(error.exception, "status", None) in _NO_PROGRAM:
+    is_hopeless = getattr(error.exception, "is_out_of_room", False) or isinstance(error.exception, SourceChangedError)
+    if is_hopeless or getattr(error.exception, "status", None) in _NO_PROGRAM:
         raise error.exception
 
 

@@ -68,7 +68,7 @@ def _identity_of_command(command: Command, earlier: dict[str, Any] | None) -> di
     described = command.describe_without_source()
     described.pop("inputs")
     # What was not there when the run began may be of its own making.
-    named = _files_named_in(command) if earlier is None else earlier.get("named", [])
+    named = files_named_in(command) if earlier is None else earlier.get("named", [])
     paths = [*command.source.source.paths(), *command.inputs, *named]
     return {
         **described,
@@ -79,7 +79,7 @@ def _identity_of_command(command: Command, earlier: dict[str, Any] | None) -> di
     }
 
 
-def _files_named_in(command: Command) -> list[str]:
+def files_named_in(command: Command) -> list[str]:
     """The files that the text of a command names and reads, as far as that can be seen: a reference, a script."""
     made = {os.path.join(command.directory, output.path) for output in command.outputs}
     text = _WRITTEN.sub(" ", command.template.text.replace("{{", " ").replace("}}", " "))

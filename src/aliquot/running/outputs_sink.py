@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from aliquot.outputs import PartialOutput
+from aliquot.outputs import OutputError, PartialOutput
 from aliquot.running.outcome import Failure
 from aliquot.workers.command_stepping import Produced, remove, size_of
 from aliquot.workers.packing import Packed
@@ -28,8 +28,11 @@ class OutputsSink:
 
     def append(self, start: int, stop: int, value: Produced) -> None:
         """Copy its files to the ends of the outputs."""
-        for name, (file, _) in value.files.items():
+        for name, (file, size) in value.files.items():
             path = os.path.join(self._spool, file)
+            if size_of(path) != size:
+                advice = "Does the command leave something running that still writes to it?"
+                raise OutputError(f"was {size} bytes when its step ended, and is not now", path=path, advice=advice)
             self.partials[name].append(path)
             self._files.append(path)
         if start < stop:  # else it is of no unit, and was not recorded

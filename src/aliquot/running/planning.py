@@ -95,6 +95,7 @@ def _plan_command(command: Command, options: Options) -> Plan:
     from aliquot.workers.command_stepping import CommandStepper, StreamStepper
 
     keeping = keep_command(command, options)
+    _check_set_aside(command, options)
     directory = RunDirectory(keeping.directory)
     stepper = StreamStepper if command.mode == "stream" else CommandStepper
     return Plan(
@@ -109,6 +110,18 @@ def _plan_command(command: Command, options: Options) -> Plan:
         keeping=keeping,
         is_command=True,
     )
+
+
+def _check_set_aside(command: Command, options: Options) -> None:
+    """What was set aside must not come in the place of something that the command makes or needs."""
+    if options.set_aside is None:
+        return
+    from aliquot.running.keeping import files_named_in
+
+    target = os.path.realpath(options.set_aside)
+    others = [os.path.join(command.directory, output.path) for output in command.outputs if output.path != "-"]
+    if any(os.path.realpath(path) == target for path in [*others, *command.inputs, *files_named_in(command)]):
+        raise UsageError(f"set_aside={str(options.set_aside)!r}: the command itself makes or reads this: name another")
 
 
 def _kept(plan: Plan) -> Plan:

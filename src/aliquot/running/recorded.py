@@ -154,7 +154,14 @@ def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Out
             raise
         if outcome.is_complete:
             _remove_pieces(directory)
+            _remove_all_but(directory.failed, {f"unit-{failure.start}" for failure in outcome.failures})
     return outcome
+
+
+def _remove_all_but(path: str, names: set[str]) -> None:
+    """What a unit has left that was done in the end is of no use."""
+    for name in set(os.listdir(path)) - names:
+        shutil.rmtree(os.path.join(path, name), ignore_errors=True)
 
 
 def _open_sink(directory: RunDirectory, journal: Journal, outputs: Sequence[Output]) -> OutputsSink:

@@ -137,7 +137,7 @@ class StepSizer:
         if remaining_units <= 1 or self._longest_seconds == 0:
             return min(1, remaining_units)
         if self.is_trying:
-            return self._try_another_size(remaining_units)
+            return self._try_another_size(remaining_units, is_end=is_end)
         if self._preferred is None:
             self._preferred = self._prefer()
             # Often while little is known, then ever more rarely: what a step prefers changes slowly.
@@ -180,10 +180,12 @@ class StepSizer:
             return smallest / _GROWTH
         return None
 
-    def _try_another_size(self, remaining_units: int) -> int:
+    def _try_another_size(self, remaining_units: int, *, is_end: bool) -> int:
         tried = self.time.largest_units
         wanted = self._smaller_than_tried() or (tried * self._growth() if tried else self._first_units)
-        part = _FIRST_PART if self._limit_bytes is None or not self.memory.is_empty else _FIRST_PART_OF_MEMORY
+        part = _FIRST_PART if is_end else 1
+        if self._limit_bytes is not None and self.memory.is_empty:
+            part = _FIRST_PART_OF_MEMORY
         return max(1, int(min(wanted, self.fitting_units, remaining_units // part)))
 
     def _units_in(self, seconds: float) -> float:
@@ -194,8 +196,14 @@ class StepSizer:
         return max(self._first_units, self.time.largest_units * self._growth())
 
     def _growth(self) -> int:
-        took_seconds = self.time.measured(self.time.largest_units) or 0.0
-        return _GROWTH_OF_SHORT_STEPS if took_seconds < _SHORT_PART * self._longest_seconds else _GROWTH
+        largest = self.time.largest_units
+        took_seconds = self.time.measured(largest) or 0.0
+        is_short = took_seconds < _SHORT_PART * self._longest_seconds
+        # Or where nearly all of it was overhead, by two sizes at least.
+        is_overhead = self.time.size_classes > 1 and (
+            self.time.predict(_GROWTH_OF_SHORT_STEPS * largest) < 2 * max(took_seconds, self._longest_seconds / 4)
+        )
+        return _GROWTH_OF_SHORT_STEPS if is_short or is_overhead else _GROWTH
 
     @property
     def fitting_units(self) -> float:

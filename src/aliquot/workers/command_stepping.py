@@ -137,7 +137,10 @@ class CommandStepper:
             return False
         if any(os.strerror(number) in error.stderr for number in (errno.ENOSPC, errno.EDQUOT)):
             return True
-        disk = os.statvfs(self._spool)
+        try:
+            disk = os.statvfs(self._spool)
+        except OSError:
+            return False  # the run directory itself is gone
         return disk.f_bavail * disk.f_frsize < _FULL_BYTES or disk.f_favail == 0 < disk.f_files
 
 

@@ -16,7 +16,7 @@ class JsonMerge(ValueRule):
     Objects are merged key by key, at every depth; lists are put one after another; of two numbers, texts or truths the
     later one stays. A null gives way to whatever else there is. An object and a list, or one of these and a number,
     cannot be merged. The result is laid out like the first piece that tells how: indent, blanks and last newline; keys
-    are sorted if they are in every piece.
+    are in the order in which they came, as any other would depend on how pieces were grouped.
     """
 
     name = "json-merge"
@@ -30,7 +30,6 @@ class _Merged(Value):
     def __init__(self) -> None:
         self._value: Any = None
         self._pieces = 0
-        self._is_sorted = True
         self._is_ascii = True
         self._ends_with_newline = True
         self._indent: str | None = None
@@ -51,7 +50,6 @@ class _Merged(Value):
         if not self._pieces:
             self._ends_with_newline = data.endswith(b"\n")
         self._is_ascii = self._is_ascii and data.isascii()
-        self._is_sorted = self._is_sorted and _is_sorted(value)
         if self._separators is None and value and isinstance(value, dict | list):
             indent = _INDENT.match(data)
             self._indent = indent[1].decode() if indent else None
@@ -68,7 +66,6 @@ class _Merged(Value):
             self._value,
             indent=self._indent if self._separators else _DEFAULT_INDENT,
             separators=self._separators,
-            sort_keys=self._is_sorted,
             ensure_ascii=self._is_ascii,
         )
         return (text + "\n" * self._ends_with_newline).encode("utf-8", "surrogatepass")
@@ -90,13 +87,6 @@ def _merge(first: Any, second: Any, where: str) -> Any:
         problem = f"{place} has {_kind(second)}, and an earlier piece has {_kind(first)}: they cannot be merged"
         raise ValueError(problem)  # noqa: TRY004  # about what a file holds, not about an argument
     return second
-
-
-def _is_sorted(value: Any) -> bool:
-    if isinstance(value, dict):
-        keys = list(value)
-        return keys == sorted(keys) and all(map(_is_sorted, value.values()))
-    return not isinstance(value, list) or all(map(_is_sorted, value))
 
 
 def _kind(value: Any) -> str:
