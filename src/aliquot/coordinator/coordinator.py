@@ -656,16 +656,21 @@ class Coordinator:
         return any(waiting.needed_bytes <= self._budget.free_bytes for waiting in self._waiting.heavy)
 
     def _fair_units(self, worker: Worker) -> int:
-        """How many of the waiting units a worker gets: an equal part for each that has none."""
+        """How many of the waiting units a worker gets: an equal part for each that has none.
+
+        Where the front is wanted first, others have some already, and will want more: an equal part for each that there
+        is, ever less towards the end, so that nobody is left with a long span that cannot be cut any more.
+        """
         still_to_come = self._expected_workers - self._joined_workers
-        fair = math.ceil(self._waiting.units / max(1, still_to_come, len(self._idle)))
         if not self._front_first:
-            return fair
-        round_seconds = max(self._round_seconds, _OVERHEADS_A_ROUND * self.time.overhead)
-        round_units = self._outlook.typical_units_in(round_seconds, worker)
-        if round_units is None:
-            round_units = self.units / (_FIRST_ROUNDS * self._expected_workers)
-        return max(1, min(fair, int(round_units)))
+            return math.ceil(self._waiting.units / max(1, still_to_come, len(self._idle)))
+        fair = self._waiting.units / max(1, still_to_come, len(self._workers))
+        overhead_seconds = _OVERHEADS_A_ROUND * self.time.overhead
+        most = self._outlook.typical_units_in(max(self._round_seconds, overhead_seconds), worker)
+        if most is None:
+            most = self.units / (_FIRST_ROUNDS * self._expected_workers)
+        least = self._outlook.typical_units_in(overhead_seconds, worker) or 1.0
+        return max(1, math.ceil(min(max(fair, least), most)))
 
     def _assign(
         self,
