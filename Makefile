@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 help:
 	@echo "make demo    make sample data, divide it, run a function and a real aligner over it, kill that, and go on"
 	@echo "make test    lint, types, layers and all tests"
-	@echo "make bench   measure beside the peers (an hour, 3 GB of disk); one part: .venv/bin/python -m bench pools"
+	@echo "make bench   measure beside the peers (an hour and a half, 3 GB of disk); one part: .venv/bin/python -m bench pools"
 	@echo "make clean   remove the virtual environment and all that these commands made"
 
 demo: $(VENV)/.made tools

@@ -5,18 +5,23 @@ To run something needs workers, and they take as long to start as all that is im
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line, and end this process."""
+    status: object = 0
     try:
         _main()
+    except SystemExit as ended:
+        status = ended.code
     except KeyboardInterrupt:
         # While all of it is being imported.
         os.write(2, b"interrupted\n")
-        os._exit(130)
+        status = 130
+    _leave(status)
 
 
 def _main() -> None:
@@ -28,6 +33,20 @@ def _main() -> None:
     from aliquot import cli
 
     cli.main()
+
+
+def _leave(status: object) -> None:
+    """End at once: to take all modules apart, as Python does otherwise, takes longer than a short run."""
+    if isinstance(status, str):
+        sys.stderr.write(f"{status}\n")
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            pass  # nobody reads it any more
+    os._exit(status if isinstance(status, int) else 0 if status is None else 1)
 
 
 def _occupy_standard_descriptors() -> None:
