@@ -12,9 +12,8 @@ from aliquot.journal.holder import Hold, Holder, find_holder, this_command
 # Where runs are, in the working directory.
 RUNS_DIRECTORY = ".aliquot"
 # All that a run has there.
-_OWN_NAMES = frozenset(
-    ("journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "holder", "spool", "partial", "failed")
-)
+_OWN_DIRECTORIES = frozenset(("spool", "partial", "failed"))
+_OWN_NAMES = frozenset(("journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "holder")) | _OWN_DIRECTORIES
 
 
 class RunDirectory:
@@ -143,7 +142,11 @@ class RunDirectory:
     def _refuse_what_is_no_run(self) -> None:
         """A directory that somebody uses for something else would be cleared of what is called as ours is."""
         names = set(os.listdir(self.path))
-        if names and not names & {"journal.sqlite", "holder"}:
+        if names & {"journal.sqlite", "holder"}:
+            return
+        # Where the first one to hold it was killed in time, there are only empty directories.
+        others = {name for name in names - _OWN_NAMES if not name.startswith("holder.")}
+        if others or any(os.listdir(os.path.join(self.path, name)) for name in names & _OWN_DIRECTORIES):
             raise JournalError(
                 "is a directory with other things in it",
                 path=self.path,
