@@ -27,6 +27,8 @@ from aliquot.journal.json_text import from_json, to_json
 # Someone who looks whether it is held locks it for a moment; so does one who finds that it was removed meanwhile.
 _PATIENCE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.01
+# Without locks, somebody may have been killed in the moment in which it took a run over.
+_STALE_SECONDS, _TAKING_PATIENCE_SECONDS = 2.0, 5.0
 
 
 class Holder(Struct, frozen=True):
@@ -149,7 +151,7 @@ class Hold:
     def _make(self) -> None:
         """Without locks: make the file where there is none, or where the one who made it no longer runs."""
         own = f"{self.path}.{uuid.uuid4().hex}"
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _TAKING_PATIENCE_SECONDS
         try:
             with open(own, "wb") as file:
                 file.write(self._content)
@@ -165,15 +167,24 @@ class Hold:
                 os.unlink(own)
 
     def _take_away(self, found: _Found) -> None:
-        """Remove a file that was left by one who no longer runs; not the one of another who was quicker in that."""
-        aside = f"{self.path}.{uuid.uuid4().hex}"
+        """Remove a file that was left by one who no longer runs: by one process at a time, and only that very file."""
+        taking = f"{self.path}.taking"
         try:
-            os.rename(self.path, aside)
-        except FileNotFoundError:
+            os.mkdir(taking)
+        except FileExistsError:
+            # Another is at it, or was killed while it was.
+            with contextlib.suppress(OSError):
+                if time.time() - os.stat(taking).st_mtime > _STALE_SECONDS:
+                    os.rmdir(taking)
+            time.sleep(_PAUSE_SECONDS)
             return
-        if _read(aside).content != found.content:
-            _link(aside, self.path)
-        os.unlink(aside)
+        try:
+            if _read(self.path).content == found.content:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.path)
+        finally:
+            with contextlib.suppress(OSError):
+                os.rmdir(taking)
 
 
 # Those of this process.
