@@ -179,7 +179,6 @@ def _command_text(words: Sequence[str]) -> str:
 
 def _run(job: Command, plan: Plan, limits: Limits, events: JsonEvents | None) -> int:
     from aliquot.journal import RunDirectory
-    from aliquot.running.earlier import look_at_earlier
     from aliquot.running.one_run import run_plan
 
     assert plan.keeping is not None
@@ -189,14 +188,13 @@ def _run(job: Command, plan: Plan, limits: Limits, events: JsonEvents | None) ->
     elif not limits.quiet:
         warn_of_headers(job)
     with _telling_interrupts(directory, events):
-        was_done = look_at_earlier(plan.keeping).status == "done"
         outcome = run_plan(plan)
     exit_code = EXIT_FAILED if outcome.failures or not outcome.is_complete else 0
     if events is not None:
         events.end(outcome, exit_code)
     elif not outcome.is_complete:
         tell_failed(directory, outcome, limits.set_aside)
-    elif not limits.quiet and not was_done:
+    elif not limits.quiet and not outcome.was_done:
         tell_end(directory, outcome, limits.set_aside)
         warn_of_empty_outputs(job)
     return exit_code

@@ -123,7 +123,7 @@ def report(*, run: str | None, html: str | None, png: str | None) -> None:
 @click.argument("names", metavar="[RUN]...", nargs=-1, shell_complete=complete_runs)
 @click.option("--all", "everything", is_flag=True, help="Also those that are not done, but for what is running.")
 def clean(*, names: tuple[str, ...], everything: bool) -> None:
-    """Remove what is recorded of runs: of those that are done, or of each RUN. Outputs stay.
+    """Remove what is recorded of runs: of those that are done without a failure, or of each RUN. Outputs stay.
 
     \b
     aliquot clean

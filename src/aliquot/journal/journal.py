@@ -102,6 +102,12 @@ class Journal:
         identity: dict[str, Any] = from_json(self._read("SELECT identity FROM run")[0][0])
         return identity
 
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """That of the partial outputs, when the last of the appended pieces were in them; None before."""
+        ((state,),) = self._read("SELECT state FROM run")
+        return None if state is None else from_json(state)
+
     def replace_identity(self, identity: dict[str, Any]) -> None:
         """The user resumes although something differs: from now on this is what it is made of."""
         self._write("UPDATE run SET identity = ?", (to_json(identity),))
@@ -161,7 +167,7 @@ class Journal:
                 RestoredPiece(start, stop, value, value is None)
                 for start, stop, value in self._read("SELECT start, stop, value FROM pieces ORDER BY start")
             ]
-            ((state,),) = self._read("SELECT state FROM run")
+            state = self.state
             failures = [
                 RestoredFailure(start, stop, from_json(about))
                 for start, stop, about in self._read("SELECT start, stop, about FROM failures ORDER BY start")
@@ -175,7 +181,7 @@ class Journal:
                     advice="This should not happen: please tell us how it did, and start over with --fresh",
                 )
             at = piece.stop
-        return Restored(pieces, None if state is None else from_json(state), failures)
+        return Restored(pieces, state, failures)
 
     def done_units(self) -> int:
         """How many units are done."""

@@ -143,15 +143,22 @@ class Outcome:
     ``value`` raises if more units failed than ``max_failures`` allows; else it is the result of all others.
     """
 
-    __slots__ = ("_value", "failures", "is_complete", "report")
+    __slots__ = ("_value", "failures", "is_complete", "report", "was_done")
 
     def __init__(
-        self, value: Any, report: Report, failures: tuple[Failure, ...] = (), *, is_complete: bool = True
+        self,
+        value: Any,
+        report: Report,
+        failures: tuple[Failure, ...] = (),
+        *,
+        is_complete: bool = True,
+        was_done: bool = False,
     ) -> None:
         self._value = value
         self.report = report
         self.failures = failures
         self.is_complete = is_complete  # whether it went to its end
+        self.was_done = was_done  # by an earlier call: nothing was run now
 
     @property
     def value(self) -> Any:

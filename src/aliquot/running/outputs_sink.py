@@ -3,9 +3,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from aliquot.jobs.command import size_of
 from aliquot.outputs import OutputError, PartialOutput
 from aliquot.running.outcome import Failure
-from aliquot.workers.command_stepping import Produced, remove, size_of
+from aliquot.workers.command_stepping import Produced, remove
 from aliquot.workers.packing import Packed
 
 

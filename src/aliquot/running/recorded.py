@@ -60,12 +60,12 @@ class Record:
 
         Not those behind which something was appended: in an output that is in order there is no place for them.
         """
-        restored = self.journal.restore()
+        failed_units = self.journal.failed_units()
         told = plan.options.max_failures
         most = told if told >= 1 else told * plan.units
-        failed_units = sum(stop - start for start, stop, _ in restored.failures)
-        if self.journal.get("status") != "failed" and failed_units <= most:
+        if not failed_units or (self.journal.get("status") != "failed" and failed_units <= most):
             return
+        restored = self.journal.restore()
         appended_to = max((piece.stop for piece in restored.pieces if piece.is_appended), default=0)
         kept = [failure for failure in restored.failures if plan.is_ordered and failure.start < appended_to]
         self.journal.forget_failures()
@@ -179,7 +179,7 @@ def _open_partials(directory: RunDirectory, journal: Journal, outputs: Sequence[
     from aliquot.outputs import PartialOutput, find_rule, is_finished
 
     os.makedirs(directory.partial, exist_ok=True)
-    states, moved = journal.restore().state or {}, journal.get("moved", [])
+    states, moved = journal.state or {}, journal.get("moved", [])
     is_finishing = journal.get("status") == "finishing"
     partials: dict[str, PartialOutput] = {}
     for output in outputs:
@@ -211,7 +211,8 @@ def _outcome_of(journal: Journal, plan: Plan, outputs: Sequence[Output]) -> Outc
     known = {name: value for name, value in journal.get("report").items() if name in Report._fields}
     if _is_told_in_words(plan):
         print("aliquot: this run is done already; begin anew with --fresh", file=sys.stderr)
-    return Outcome({output.name: output.path for output in outputs}, Report(**{**known, "costs": ()}), failures)
+    value = {output.name: output.path for output in outputs}
+    return Outcome(value, Report(**{**known, "costs": ()}), failures, was_done=True)
 
 
 def _say_what_was_found(plan: Plan, directory: RunDirectory, journal: Journal) -> None:

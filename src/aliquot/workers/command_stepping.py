@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from aliquot.jobs.command import CommandError, Stream, run_step
+from aliquot.jobs.command import CommandError, Stream, run_step, size_of
 from aliquot.outputs import OutputError, Rule, find_rule, join_pieces
 from aliquot.outputs.errors import naming
 from aliquot.workers.stepping import UnitError
@@ -203,16 +203,6 @@ def mean_unit_bytes(command: Command) -> float:
     """How large a unit is, on the average."""
     ranges = command.source.byte_ranges() if len(command.source) else []
     return max(1.0, sum(place.stop - place.start for place in ranges) / max(1, len(command.source)))
-
-
-def size_of(path: str) -> int | None:
-    """The bytes of a file, or of all files of a directory; None if it is not there."""
-    try:
-        if os.path.isdir(path):
-            return sum(size_of(entry.path) or 0 for entry in os.scandir(path) if not entry.is_symlink())
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return None
 
 
 def remove(path: str) -> None:

@@ -125,7 +125,7 @@ class Step:
         if least is None:
             return
         units = self.stop - self.start
-        total_bytes = sum(map(_bytes_of, self.outputs.values()))
+        total_bytes = sum(size_of(path) or 0 for path in self.outputs.values())
         if total_bytes < least * units:
             raise self.error(
                 f"the command ended well, but its output is too short: {format_bytes(total_bytes)}, and with "
@@ -161,11 +161,14 @@ def _make_directory(path: str) -> None:
         raise DataError(f"cannot be made: {error.strerror}", path=path, advice="Its folder must be there") from error
 
 
-def _bytes_of(path: str) -> int:
-    """Of a file, or of all files in a directory."""
-    if not os.path.isdir(path):
-        return os.path.getsize(path)
-    return sum(os.lstat(os.path.join(at, name)).st_size for at, _, names in os.walk(path) for name in names)
+def size_of(path: str) -> int | None:
+    """The bytes of a file, or of all files of a directory; None if it is not there."""
+    try:
+        if os.path.isdir(path):
+            return sum(size_of(entry.path) or 0 for entry in os.scandir(path) if not entry.is_symlink())
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return None
 
 
 def _memory_of_cores(cores: int) -> int:
