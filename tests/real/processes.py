@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -47,6 +48,13 @@ def children_of(process: int) -> list[int]:
     return found
 
 
+def kill(processes: list[int]) -> None:
+    """Kill those that are still there: one of them may end by itself, or with another."""
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
 class Script:
     """A program that runs in a process of its own, and by whose mark all that it starts can be found."""
 
@@ -69,8 +77,7 @@ class Script:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in self.processes():
-            os.kill(process, signal.SIGKILL)
+        kill(self.processes())
         self.process.kill()
         self.process.communicate()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from aliquot.journal import Journal
-from tests.real.processes import Script, wait_until
+from tests.real.processes import Script, kill, wait_until
 
 ALIQUOT = Path(sys.executable).parent / "aliquot"
 LINES = "".join(f"{number} {number * number % 97}\n" for number in range(20_000))
@@ -100,8 +100,7 @@ def test_a_run_that_was_killed_goes_on(place: Path) -> None:
     with slow_run(place) as script:
         wait_until_some_is_done(place)
         assert not (place / "out.txt").exists()
-        for process in script.processes():
-            os.kill(process, signal.SIGKILL)
+        kill(script.processes())
         script.wait_until_nothing_is_left()
     assert "interrupted" in aliquot(place, "runs").stdout
     with slow_run(place) as script:

@@ -12,7 +12,7 @@ import pytest
 
 import aliquot
 from aliquot.workers.nursery import Nursery, the_nursery
-from tests.real.processes import Script, children_of, is_running, wait_until, wait_until_gone
+from tests.real.processes import Script, children_of, is_running, kill, wait_until, wait_until_gone
 from tests.running.functions import (
     block_at,
     block_or_fail,
@@ -181,8 +181,7 @@ def test_a_run_goes_on_with_its_workers_killed_from_outside(tmp_path: Path, orde
     )
     got = [next(values)]
     for _ in range(3):
-        for process in children_of(the_nursery()._process):
-            os.kill(process, signal.SIGKILL)
+        kill(children_of(the_nursery()._process))
         got.append(next(values))
     go.touch()
     assert sorted(got + list(values)) == list(range(400))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from aliquot.journal import Journal
-from tests.real.processes import MARK, wait_until
+from tests.real.processes import MARK, kill, wait_until
 
 # Each line is done by a program that takes a moment, in steps of a few lines, so that a run takes about a second.
 _SCRIPT = """
@@ -66,14 +66,6 @@ class Run:
             return {}
         with Journal.open(str(path), read_only=True) as journal:
             return {piece.start: piece.stop for piece in journal.restore().pieces}
-
-
-def kill(processes: list[int]) -> None:
-    for process in processes:
-        try:
-            os.kill(process, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
 
 
 @pytest.mark.parametrize("kind", _COMMANDS)
