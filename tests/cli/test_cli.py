@@ -1,12 +1,15 @@
-"""The command line as a person meets it: real processes, exit codes, what is printed where."""
+"""The command line as a person meets it: exit codes, what is printed where; in a real process where that matters."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import Ran
 
 ALIQUOT = Path(sys.executable).parent / "aliquot"
 
@@ -49,10 +52,12 @@ def test_index_quietly_prints_a_number(table: Path, tmp_path: Path) -> None:
         ("-2", "98;x\n"),
     ],
 )
-def test_slice_follows_the_rules_of_python(table: Path, units: str, expected: str) -> None:
+def test_slice_follows_the_rules_of_python(
+    in_process: Callable[..., Ran], table: Path, units: str, expected: str
+) -> None:
     """From the front, from the end, or one alone; the header is repeated."""
-    printed = run("slice", "--option", "delimiter=;", table, units)
-    assert (printed.stdout, printed.stderr, printed.returncode) == ("a;b\n" + expected, "", 0)
+    printed = in_process("slice", "--option", "delimiter=;", table, units)
+    assert (printed.out, printed.err, printed.code) == ("a;b\n" + expected, "", 0)
 
 
 def test_slice_writes_a_file(table: Path, tmp_path: Path) -> None:
@@ -79,25 +84,27 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         (["slice", "missing.csv", "1:x"], "missing.csv: there is no such file"),
         (["index"], "Missing argument"),
         (["index", "--option", "nonsense", "x"], "--option 'nonsense' is not NAME=VALUE"),
-        (["index", "--format", "nonsense", "{table}"], "unknown format 'nonsense': choose from csv, fasta"),
+        (["index", "--format", "nonsense", "{table}"], "unknown format 'nonsense': choose from csv, "),
         (["slice", "{table}", "one:two"], "'one:two' is not START:STOP"),
         (["nonsense"], "No such command"),
         (["slice", "{table}", "5000"], "there is no unit 5000: there are 100"),
     ],
 )
-def test_a_mistake_is_explained_in_a_line(table: Path, arguments: list[str], complaint: str) -> None:
+def test_a_mistake_is_explained_in_a_line(
+    in_process: Callable[..., Ran], table: Path, arguments: list[str], complaint: str
+) -> None:
     """Exit code 2, nothing on standard output, no traceback."""
-    ran = run(*(argument.format(table=table) for argument in arguments))
-    assert ran.returncode == 2
-    assert complaint in ran.stderr
-    assert "Traceback" not in ran.stderr
-    assert ran.stdout == ""
+    ran = in_process(*(argument.format(table=table) for argument in arguments))
+    assert ran.code == 2
+    assert complaint in ran.err
+    assert "Traceback" not in ran.err
+    assert ran.out == ""
 
 
 @pytest.mark.parametrize("command", [[], ["index"], ["slice"]])
-def test_help_shows_examples(command: list[str]) -> None:
+def test_help_shows_examples(in_process: Callable[..., Ran], command: list[str]) -> None:
     """Every --help has an example to copy."""
-    printed = run(*command, "--help").stdout
+    printed = in_process(*command, "--help").out
     assert "aliquot index reads.fastq.gz" in printed or "aliquot slice reads.fastq.gz" in printed
 
 
@@ -115,18 +122,20 @@ def test_starting_loads_nothing_heavy(program: str) -> None:
 
 @pytest.mark.parametrize("option", ["header=maybe", "delimiter=ab", "encoding=5", "quote=ab"])
 @pytest.mark.parametrize("command", ["index", "slice"])
-def test_an_option_that_cannot_be_is_explained_in_a_line(table: Path, command: str, option: str) -> None:
+def test_an_option_that_cannot_be_is_explained_in_a_line(
+    in_process: Callable[..., Ran], table: Path, command: str, option: str
+) -> None:
     """Exit code 2, the name of the option, no traceback."""
-    ran = run(command, "--option", option, table, *(["0:1"] if command == "slice" else []))
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert option.partition("=")[0] in ran.stderr
-    assert "Traceback" not in ran.stderr
+    ran = in_process(command, "--option", option, table, *(["0:1"] if command == "slice" else []))
+    assert (ran.code, ran.out) == (2, "")
+    assert option.partition("=")[0] in ran.err
+    assert "Traceback" not in ran.err
 
 
 @pytest.mark.parametrize("option", ["header=no", "header=NO", "header=false"])
-def test_an_option_may_say_no(table: Path, option: str) -> None:
+def test_an_option_may_say_no(in_process: Callable[..., Ran], table: Path, option: str) -> None:
     """In the words that people use."""
-    assert run("index", "-q", "--option", option, table).stdout == "101\n"
+    assert in_process("index", "-q", "--option", option, table).out == "101\n"
 
 
 def test_a_full_disk_is_explained_in_a_line(table: Path) -> None:
@@ -140,18 +149,18 @@ def test_a_full_disk_is_explained_in_a_line(table: Path) -> None:
     assert len(ran.stderr.splitlines()) == 1
 
 
-def test_a_forgotten_range_is_asked_for(table: Path) -> None:
+def test_a_forgotten_range_is_asked_for(in_process: Callable[..., Ran], table: Path) -> None:
     """With the command as it should be."""
-    ran = run("slice", table)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert f"aliquot slice {table} START:STOP" in " ".join(ran.stderr.split())
-    assert "Traceback" not in ran.stderr
+    ran = in_process("slice", table)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"aliquot slice {table} START:STOP" in " ".join(ran.err.split())
+    assert "Traceback" not in ran.err
 
 
 @pytest.mark.parametrize("command", [[], ["index"], ["slice"]])
-def test_help_shows_one_example_a_line(command: list[str]) -> None:
+def test_help_shows_one_example_a_line(in_process: Callable[..., Ran], command: list[str]) -> None:
     """Not wrapped into a paragraph, and without the mark that keeps them apart."""
-    printed = run(*command, "--help").stdout
+    printed = in_process(*command, "--help").out
     assert "\\b" not in printed
     assert "\b" not in printed
     examples = [line.strip() for line in printed.splitlines() if line.strip().startswith("aliquot ")]
@@ -159,12 +168,12 @@ def test_help_shows_one_example_a_line(command: list[str]) -> None:
     assert all(example.count("aliquot ") == 1 for example in examples)
 
 
-def test_empty_files_have_no_units(tmp_path: Path) -> None:
+def test_empty_files_have_no_units(in_process: Callable[..., Ran], tmp_path: Path) -> None:
     """Two of them neither, and it is no error."""
     paths = [tmp_path / "a", tmp_path / "b"]
     for path in paths:
         path.touch()
-    ran = run("index", *paths)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.startswith("0 units, 0 B uncompressed")
-    assert run("index", "-q", *paths).stdout == "0\n"
+    ran = in_process("index", *paths)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("0 units, 0 B uncompressed")
+    assert in_process("index", "-q", *paths).out == "0\n"

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import functools
 import json
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import Ran
 
 ANALYSIS = """
 def count(lines):
@@ -60,6 +64,13 @@ def aliquot_map(place: Path, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
 
 
+@pytest.fixture
+def map_here(place: Path, monkeypatch: pytest.MonkeyPatch, in_process: Callable[..., Ran]) -> Callable[..., Ran]:
+    """The same in this process, with the same workers."""
+    monkeypatch.chdir(place)
+    return functools.partial(in_process, "map")
+
+
 def test_the_value_is_printed_and_the_report_too(place: Path) -> None:
     """The value on standard output, how the run went on standard error."""
     ran = aliquot_map(place, "analysis:count", "text.txt")
@@ -98,12 +109,12 @@ def test_a_value_can_be_written_as_json_or_pickled(place: Path) -> None:
         (("analysis:count", "text.txt", "--each", "--join", "operator:add"), "--each prints"),
     ],
 )
-def test_wrong_usage_is_told_in_words(place: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_usage_is_told_in_words(map_here: Callable[..., Ran], arguments: tuple[str, ...], message: str) -> None:
     """With exit code 2 and no traceback."""
-    ran = aliquot_map(place, *arguments)
-    assert ran.returncode == 2
-    assert message in ran.stderr
-    assert "Traceback" not in ran.stderr
+    ran = map_here(*arguments)
+    assert ran.code == 2
+    assert message in ran.err
+    assert "Traceback" not in ran.err
 
 
 @pytest.mark.parametrize("arguments", [(), ("--each",)])
@@ -119,25 +130,25 @@ def test_what_the_function_raised_is_shown_with_its_unit(place: Path, arguments:
 @pytest.mark.parametrize(
     "allowed", [("--max-failures", "2"), ("--max-failures", "1%"), ("--max-failures", "1.5%"), ("--keep-going",)]
 )
-def test_units_may_fail_up_to_a_number_or_a_part(place: Path, allowed: tuple[str, ...]) -> None:
+def test_units_may_fail_up_to_a_number_or_a_part(map_here: Callable[..., Ran], allowed: tuple[str, ...]) -> None:
     """The value of all others is printed, the failures are named, and the exit code tells that there were some."""
-    ran = aliquot_map(place, "analysis:measure_all", "lines.txt", *allowed)
-    assert ran.returncode == 1
-    assert ran.stdout == f"{4 * 198}\n"
-    assert "2 units failed and were set aside" in ran.stderr
-    assert "unit 50 ('bad50')" in ran.stderr
-    assert "unit 150 ('bad150')" in ran.stderr
-    assert "lines.txt, bytes " in ran.stderr
-    assert "Traceback" not in ran.stderr
+    ran = map_here("analysis:measure_all", "lines.txt", *allowed)
+    assert ran.code == 1
+    assert ran.out == f"{4 * 198}\n"
+    assert "2 units failed and were set aside" in ran.err
+    assert "unit 50 ('bad50')" in ran.err
+    assert "unit 150 ('bad150')" in ran.err
+    assert "lines.txt, bytes " in ran.err
+    assert "Traceback" not in ran.err
 
 
 @pytest.mark.parametrize("allowed", ["0", "1", "0.5%"])
-def test_more_failures_end_the_run(place: Path, allowed: str) -> None:
+def test_more_failures_end_the_run(map_here: Callable[..., Ran], allowed: str) -> None:
     """There is no value."""
-    ran = aliquot_map(place, "analysis:measure_all", "lines.txt", "--max-failures", allowed)
-    assert ran.returncode == 1
-    assert ran.stdout == ""
-    assert "cannot be measured" in ran.stderr
+    ran = map_here("analysis:measure_all", "lines.txt", "--max-failures", allowed)
+    assert ran.code == 1
+    assert ran.out == ""
+    assert "cannot be measured" in ran.err
 
 
 def test_each_line_but_those_of_bad_units_is_printed(place: Path) -> None:
@@ -149,26 +160,26 @@ def test_each_line_but_those_of_bad_units_is_printed(place: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--each",)])
-def test_bad_units_are_written_to_a_file(place: Path, arguments: tuple[str, ...]) -> None:
+def test_bad_units_are_written_to_a_file(place: Path, map_here: Callable[..., Ran], arguments: tuple[str, ...]) -> None:
     """As they are in the source; the message says where."""
     function = "analysis:measure" if arguments else "analysis:measure_all"
-    ran = aliquot_map(place, function, "lines.txt", *arguments, "--keep-going", "--set-aside", "bad.txt")
-    assert ran.returncode == 1
+    ran = map_here(function, "lines.txt", *arguments, "--keep-going", "--set-aside", "bad.txt")
+    assert ran.code == 1
     assert (place / "bad.txt").read_text() == "bad50\nbad150\n"
-    assert "their input is in bad.txt" in ran.stderr
+    assert "their input is in bad.txt" in ran.err
 
 
-def test_a_value_is_written_without_bad_units(place: Path) -> None:
+def test_a_value_is_written_without_bad_units(place: Path, map_here: Callable[..., Ran]) -> None:
     """The exit code still says that some are missing."""
-    ran = aliquot_map(place, "analysis:measure_all", "lines.txt", "--keep-going", "--out", "value.json")
-    assert ran.returncode == 1
+    ran = map_here("analysis:measure_all", "lines.txt", "--keep-going", "--out", "value.json")
+    assert ran.code == 1
     assert json.loads((place / "value.json").read_text()) == 4 * 198
 
 
-def test_a_run_without_failures_writes_no_such_file(place: Path) -> None:
+def test_a_run_without_failures_writes_no_such_file(place: Path, map_here: Callable[..., Ran]) -> None:
     """And ends with 0."""
-    ran = aliquot_map(place, "analysis:count", "lines.txt", "--max-failures", "1%", "--set-aside", "bad.txt")
-    assert (ran.returncode, ran.stdout) == (0, "200\n")
+    ran = map_here("analysis:count", "lines.txt", "--max-failures", "1%", "--set-aside", "bad.txt")
+    assert (ran.code, ran.out) == (0, "200\n")
     assert not (place / "bad.txt").exists()
 
 
@@ -210,10 +221,10 @@ def test_a_unit_that_hangs_is_set_aside(place: Path) -> None:
 )
 @pytest.mark.parametrize("each", [(), ("--each",)])
 def test_wrong_limits_are_told_in_words(
-    place: Path, arguments: tuple[str, ...], message: str, each: tuple[str, ...]
+    map_here: Callable[..., Ran], arguments: tuple[str, ...], message: str, each: tuple[str, ...]
 ) -> None:
     """With exit code 2, before anything runs."""
-    ran = aliquot_map(place, "analysis:measure", "lines.txt", *each, *arguments)
-    assert ran.returncode == 2
-    assert message in ran.stderr
-    assert "Traceback" not in ran.stderr
+    ran = map_here("analysis:measure", "lines.txt", *each, *arguments)
+    assert ran.code == 2
+    assert message in ran.err
+    assert "Traceback" not in ran.err

@@ -7,20 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from aliquot.cli import main
+from tests.conftest import Ran
 
 # Runs nothing, but reads all that is told.
 LOOK = ("run", "--dry-run", "--split", "text=text.txt", "--join", "out=out.txt")
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture
@@ -32,18 +25,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def aliquot(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    def run(*arguments: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["aliquot", *arguments])
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else -1
-        printed = capsys.readouterr()
-        return Ran(code, printed.out, printed.err)
-
-    return run
+def aliquot(place: Path, in_process: Callable[..., Ran]) -> Callable[..., Ran]:
+    return in_process
 
 
 @pytest.mark.parametrize(

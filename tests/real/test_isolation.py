@@ -19,6 +19,7 @@ from tests.running.bad_functions import (
     EndlessWords,
     Everything,
     ManyBads,
+    ask_for_all_memory,
     crash,
     fail_at_endless_words,
     fail_first_time,
@@ -129,11 +130,11 @@ def test_seven_bad_units_of_a_million_are_found_and_all_others_are_right() -> No
         123_456: crash,
         250_000: leave,
         499_999: hang,
-        600_001: fill_memory,
+        600_001: ask_for_all_memory,
         777_777: return_a_lock,
         999_999: overflow_the_stack,
     }
-    outcome = run_each(ManyBads(whats), MILLION, max_failures=1e-5, wall_seconds=1.0, progress=False)
+    outcome = run_each(ManyBads(whats), MILLION, max_failures=1e-5, wall_seconds=2.0, progress=False)
     assert outcome.is_complete
     assert [(failure.start, failure.stop) for failure in outcome.failures] == [(unit, unit + 1) for unit in whats]
     kinds = ["raised", "died", "died", "hung", "exhausted", "raised", "died"]

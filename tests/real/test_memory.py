@@ -29,7 +29,7 @@ from tests.running.heavy_functions import (
     weigh_one,
 )
 
-UNITS = 1000
+UNITS = 500
 ALLOWED_BYTES = 300 * MB
 LOOK_SECONDS = 0.002
 
@@ -65,7 +65,7 @@ def run_heavy(function: Any, units: int = UNITS, *, memory: int = ALLOWED_BYTES,
     return aliquot.run(job, on=aliquot.sites.Local(cores=2), memory=memory, progress=False, **told)
 
 
-@pytest.mark.parametrize("size", [None, 1, 1000])
+@pytest.mark.parametrize("size", [None, 1, UNITS])
 @pytest.mark.parametrize("weight_of", [even, varied, heavy_in_the_middle])
 def test_two_workers_never_hold_more_than_they_may(weight_of: Any, size: int | None) -> None:
     """20 MB and what each unit weighs, whatever the first guess is: measured from outside, and the result is right."""
@@ -93,7 +93,7 @@ def test_one_by_one_workers_never_hold_more_than_they_may() -> None:
 def test_a_unit_that_needs_more_than_its_share_is_done_alone() -> None:
     """It fits into 300 MB, but not beside another worker that may hold half of them."""
     with Sampler() as sampler:
-        outcome = run_heavy(functools.partial(weigh, OneHeavy(500, 200)))
+        outcome = run_heavy(functools.partial(weigh, OneHeavy(250, 200)))
     assert outcome.value == list(range(UNITS))
     assert outcome.report.exhausted_steps > 0
     assert outcome.report.peak_bytes > 200 * MB
@@ -103,10 +103,10 @@ def test_a_unit_that_needs_more_than_its_share_is_done_alone() -> None:
 def test_a_unit_that_fits_nowhere_is_set_aside() -> None:
     """With what it held; all others are done."""
     with Sampler() as sampler:
-        outcome = run_heavy(functools.partial(weigh, OneHeavy(500, 400)), max_failures=1)
-    assert outcome.value == [unit for unit in range(UNITS) if unit != 500]
+        outcome = run_heavy(functools.partial(weigh, OneHeavy(250, 400)), max_failures=1)
+    assert outcome.value == [unit for unit in range(UNITS) if unit != 250]
     (failure,) = outcome.failures
-    assert (failure.start, failure.stop, failure.kind) == (500, 501, "exhausted")
+    assert (failure.start, failure.stop, failure.kind) == (250, 251, "exhausted")
     assert "MemoryError" in failure.error
     assert 20 * MB < failure.held_bytes <= ALLOWED_BYTES
     assert sampler.peak_bytes <= ALLOWED_BYTES
@@ -120,9 +120,9 @@ def test_a_unit_that_fits_nowhere_ends_a_run_that_allows_no_failure() -> None:
 
 
 def test_workers_that_leak_are_replaced() -> None:
-    """They keep 900 MB of 1,000 units: each is done, once, by workers that begin with nothing."""
+    """They keep 900 MB of 500 units: each is done, once, by workers that begin with nothing."""
     with Sampler() as sampler:
-        outcome = run_heavy(functools.partial(leak, 0.9))
+        outcome = run_heavy(functools.partial(leak, 1.8))
     assert outcome.value == list(range(UNITS))
     assert outcome.failures == ()
     assert outcome.report.lost_workers > 0

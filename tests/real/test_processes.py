@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import functools
 import os
 import signal
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import aliquot
+from aliquot.workers import nursery as nursery_module
 from aliquot.workers.nursery import Nursery, the_nursery
 from tests.real.processes import Script, children_of, is_running, kill, wait_until, wait_until_gone
 from tests.running.functions import (
@@ -210,7 +212,7 @@ def test_workers_that_all_end_before_they_begin_are_an_error(tmp_path: Path) -> 
     """A function whose module crashes when it is imported ends the run, with the exit code, and not never."""
     source = "from tests.running.functions import EndsItsWorker\naliquot.map(EndsItsWorker(), range(5))\n"
     with Script(tmp_path, source, prefix=_WITH_TESTS) as script:
-        code, _, err = script.finish(timeout_seconds=10)
+        code, _, err = script.finish()
         assert code == 1
         assert "exit code 3" in err
 
@@ -224,19 +226,28 @@ def test_a_worker_that_dies_while_it_sends_its_values_is_an_error(tmp_path: Path
         "aliquot.map(make, range(1))\n"
     )
     with Script(tmp_path, source) as script:
-        code, _, err = script.finish(timeout_seconds=10)
+        code, _, err = script.finish()
         assert code == 1
         assert "unit 0" in err
         assert "exit code 3" in err
 
 
-def test_a_nursery_goes_on_however_many_workers_there_were() -> None:
+def test_a_nursery_goes_on_however_many_workers_there_were(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks how a worker ended that did its work: what the nursery tells must not block it."""
+
+    def narrow_socketpair() -> tuple[_socket.socket, _socket.socket]:
+        # It has room for a few exits, where a usual one has room for hundreds.
+        ours, theirs = socketpair()
+        theirs.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 1)
+        return ours, theirs
+
+    socketpair = nursery_module._socketpair
+    monkeypatch.setattr(nursery_module, "_socketpair", narrow_socketpair)
     nursery = Nursery()
     try:
-        for _ in range(400):
+        for _ in range(40):
             worker = ForkedWorker(nursery)
-            wait_until(lambda: bool(worker.channel.receive_ready()), "the next worker is ready", seconds=10)  # noqa: B023
+            wait_until(lambda: bool(worker.channel.receive_ready()), "the next worker is ready")  # noqa: B023
             worker.close()
     finally:
         os.kill(nursery._process, signal.SIGKILL)
@@ -247,7 +258,7 @@ def test_many_runs_leave_no_files_open() -> None:
     """Nor does one that fails."""
     aliquot.map(str, range(4), on=TWO)
     before = len(os.listdir("/proc/self/fd"))
-    for _ in range(25):
+    for _ in range(8):
         aliquot.map(str, range(4), on=TWO)
         with pytest.raises(aliquot.AliquotError):
             aliquot.map(scald_as_units, [13], on=TWO)

@@ -75,7 +75,7 @@ def test_kills_at_random_instants(tmp_path: Path, kind: str, unordered: bool) ->
     chance = random.Random(f"{kind}{unordered}")
     run = Run(tmp_path, kind, unordered=unordered)
     certain: dict[int, int] = {}
-    for sitting in range(12):
+    for sitting in range(6):
         process = run.start()
         deadline = time.monotonic() + chance.uniform(0.1, 0.9)
         while process.poll() is None and time.monotonic() < deadline:

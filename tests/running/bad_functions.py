@@ -65,6 +65,11 @@ def fill_memory(_: int) -> int:
         held.append(b"x" * (8 << 20))
 
 
+def ask_for_all_memory(_: int) -> int:
+    """At once: to fill it bit by bit may take long on a busy machine."""
+    return len(b"x" * (64 << 30))
+
+
 def return_a_lock(_: int) -> Any:
     return threading.Lock()
 

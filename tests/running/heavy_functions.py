@@ -26,7 +26,7 @@ def varied(unit: int) -> float:
 
 
 def heavy_in_the_middle(unit: int) -> float:
-    return 10 if 450 <= unit < 550 else 1
+    return 10 if 225 <= unit < 275 else 1
 
 
 class OneHeavy:

@@ -182,7 +182,7 @@ def test_a_new_cell_limits_and_judges_nothing(cell: Cell) -> None:
     assert cell.allowed_bytes == 0
     assert cell.overdue_nanoseconds(10**18) is None
     assert (cell.verdict, cell.held_bytes, cell.programs_peak) == (NONE, 0, 0)
-    assert not cell.has_programs
+    assert not cell.programs_started
 
 
 def test_what_a_step_may_hold_can_be_changed_amid_a_span(cell: Cell) -> None:
@@ -257,7 +257,7 @@ def test_programs_are_remembered(cell: Cell) -> None:
     """One that has ended may have started others."""
     cell.note_program()
     cell.take_programs_peak()
-    assert cell.has_programs
+    assert cell.programs_started
 
 
 @pytest.mark.parametrize("verdict", [EXHAUSTED, HUNG])

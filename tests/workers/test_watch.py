@@ -124,7 +124,7 @@ def test_programs_that_nobody_told_of_are_found(cell: Cell) -> None:
     with Child(_HOLD + "fork(lambda: (hold(200), say(0), stay()))\nstay()\n") as child:
         child.says()
         cell.allow(100 * _MB)
-        assert not cell.has_programs
+        assert not cell.programs_started
         watched = Watched(child, cell)
         watched.look_until_killed()
         assert cell.verdict == EXHAUSTED
