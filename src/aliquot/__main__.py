@@ -6,6 +6,7 @@ To run something needs workers, and they take as long to start as all that is im
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 
@@ -25,6 +26,8 @@ def main() -> None:
 
 
 def _main() -> None:
+    # Nearly all that is made here stays to the end: to look for garbage in it as often as usual takes milliseconds.
+    gc.set_threshold(50_000)
     _occupy_standard_descriptors()
     if sys.argv[1:2] == ["run"] and not {"-h", "--help", "--dry-run"} & set(sys.argv):
         from aliquot.workers.nursery import the_nursery

@@ -1,8 +1,17 @@
-"""Where what aliquot has learned is kept from one run to the next."""
+"""Where what aliquot has learned is kept from one run to the next.
+
+A record is a small file, replaced atomically, so that several processes may write it at once: the last one wins, and
+all wrote the truth. A damaged record is removed.
+"""
 
 from __future__ import annotations
 
 import os
+
+from aliquot.hashing import blake2b
+
+_MAGIC = b"ALIQUOT\x01"
+_DIGEST_BYTES = 16
 
 
 def cache_directory() -> str:
@@ -11,3 +20,58 @@ def cache_directory() -> str:
     if told:
         return told
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "aliquot")
+
+
+def record_path(key: str, ending: str) -> str:
+    """Where the record of a key is."""
+    digest = blake2b(key.encode(errors="surrogateescape"), digest_size=16).hexdigest()
+    return os.path.join(cache_directory(), f"{digest}.{ending}")
+
+
+def read_record(path: str) -> bytes | None:
+    """What was written there, if it is whole and of this release."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return None
+    if not data.startswith(_MAGIC[:-1]):
+        remove_record(path)
+        return None
+    if data[: len(_MAGIC)] != _MAGIC:
+        return None  # of another release, which may still want it
+    content = data[len(_MAGIC) + _DIGEST_BYTES :]
+    if _digest(content) != data[len(_MAGIC) : len(_MAGIC) + _DIGEST_BYTES]:
+        remove_record(path)
+        return None
+    return content
+
+
+def write_record(path: str, content: bytes) -> bool:
+    """Keep a record; False where the cache cannot be written, which only costs time."""
+    import tempfile
+
+    temporary = None
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), suffix=".tmp")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_MAGIC + _digest(content) + content)
+        os.replace(temporary, path)
+    except OSError:
+        if temporary is not None:
+            remove_record(temporary)
+        return False
+    return True
+
+
+def remove_record(path: str) -> None:
+    """Forget what is known."""
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=_DIGEST_BYTES).digest()

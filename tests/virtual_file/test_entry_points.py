@@ -69,11 +69,11 @@ def test_a_broken_package_is_named_each_time(tmp_path: Path, value: str, says: s
     write(tmp_path / "stars_module.py", MODULE)
     install(tmp_path, "stars", "stars_module:Stars")
     install(tmp_path, "broken", value)
-    write(tmp_path / "a.txt", b"a\n")
+    write(tmp_path / "a.unknown", b"a\n")
     program = (
         "import aliquot\n"
         "for _ in range(3):\n"
-        "    try: aliquot.open('a.txt')\n"
+        "    try: aliquot.open('a.unknown')\n"
         "    except aliquot.UsageError as error: print(error)\n"
     )
     lines = run(tmp_path, program).splitlines()

@@ -8,25 +8,52 @@ index, slice        files alone
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
 import click
 
 from aliquot import __version__
-from aliquot.cli.completion import completion
 from aliquot.cli.ending import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_USAGE
-from aliquot.cli.index import index
-from aliquot.cli.map import map_function
-from aliquot.cli.resume import resume
-from aliquot.cli.run import run_command
-from aliquot.cli.runs import clean, report, runs, status
-from aliquot.cli.slice import slice_units
 from aliquot.cli.wording import in_options
 from aliquot.errors import AliquotError
 
+# The module here, and the name in it, of each command.
+_COMMANDS = {
+    "run": ("run", "run_command"),
+    "map": ("map", "map_function"),
+    "index": ("index", "index"),
+    "slice": ("slice", "slice_units"),
+    "runs": ("runs", "runs"),
+    "status": ("runs", "status"),
+    "report": ("runs", "report"),
+    "resume": ("resume", "resume"),
+    "clean": ("runs", "clean"),
+    "completion": ("completion", "completion"),
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Commands(click.Group):
+    """Imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _COMMANDS:
+            return _load(cmd_name)
+        self.commands = {name: _load(name) for name in _COMMANDS}  # for click to say which of them was meant
+        return None
+
+
+def _load(command: str) -> click.Command:
+    module, name = _COMMANDS[command]
+    loaded: click.Command = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    return loaded
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def commands() -> None:
     """Divide any data at any unit, and run programs and functions over it on all cores.
@@ -38,10 +65,6 @@ def commands() -> None:
     aliquot slice reads.fastq.gz 1000:1010  print ten reads from the middle
     aliquot status out.sam                  how far a run is; report: how it went; resume: go on with it
     """
-
-
-for _command in (run_command, map_function, index, slice_units, runs, status, report, resume, clean, completion):
-    commands.add_command(_command)
 
 
 def main() -> None:

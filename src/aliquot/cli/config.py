@@ -13,7 +13,6 @@ sam = 'out.sam'
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -72,6 +71,8 @@ def _read(ctx: click.Context, _: click.Parameter, path: str | None) -> str | Non
     for key, value in told.items():
         name = key.replace("_", "-")
         if name not in known:
+            import difflib
+
             near = difflib.get_close_matches(name, known, n=1)
             advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
             raise UsageError(f"{path}: there is no option {key!r}: {advice}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,8 @@ def find_run(told: str | None) -> RunDirectory:
         if target in map(os.path.abspath, run.outputs):
             return RunDirectory(run.path)
     names = [run.name for run in runs]
+    import difflib
+
     near = difflib.get_close_matches(told, names, n=1)
     if near:
         advice = f"did you mean {near[0]}?"

@@ -15,12 +15,18 @@ from aliquot.cli.wording import in_options
 @click.command("map")
 @click.argument("function", metavar="MODULE:FUNCTION")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--join", metavar="MODULE:FUNCTION", help="Makes one value of two. Default: their sum.")
+@click.option(
+    "--join",
+    metavar="MODULE:FUNCTION",
+    help="Makes one value of two. Default: by what they are; numbers are added, dicts merged key by key.",
+)
 @click.option(
     "--each",
     is_flag=True,
     help="FUNCTION takes one unit; what it returns is printed in order, a line each, and none where it failed.",
 )
+@click.option("--columns", metavar="A,B,...", help="Which columns of a table are read. Default: all.")
+@click.option("--as", "form", metavar="FORM", help="What a batch of a table is: awkward, numpy, pandas, arrow, ...")
 @click.option("-o", "--out", metavar="PATH", help="Write the value to a file: .json, or .pkl for a pickle.")
 @limit_options
 @reading_options
@@ -30,6 +36,8 @@ def map_function(
     files: tuple[str, ...],
     join: str | None,
     each: bool,
+    columns: str | None,
+    form: str | None,
     out: str | None,
     limits: Limits,
     reading: Reading,
@@ -42,6 +50,7 @@ def map_function(
     \b
     aliquot map analysis:count_bases reads.fastq.gz --join analysis:add --out bases.json
     aliquot map builtins:len 'logs/*.jsonl'
+    aliquot map analysis:fill 'nano/*.root:Events' --columns Muon_pt,Muon_eta --out hist.pkl
     aliquot map analysis:parse_line --each log.txt > parsed.txt
     aliquot map analysis:count_bases reads.fastq --keep-going --set-aside bad.fastq --memory 4GB
 
@@ -60,7 +69,7 @@ def map_function(
     sys.path.insert(0, os.getcwd())
     called = _find(function)
     told = limits.arguments()
-    source = reading.open(files)
+    source = reading.open(files, columns=columns, as_=form)
     try:
         failures = (
             _print_each(called, source, told) if each else _run(called, source, join, out, told, quiet=limits.quiet)
@@ -92,11 +101,9 @@ def _print_each(called: Any, source: Any, told: dict[str, Any]) -> list[Any]:
 def _run(
     called: Any, source: Any, join: str | None, out: str | None, told: dict[str, Any], *, quiet: bool
 ) -> Sequence[Any]:
-    import operator
-
     import aliquot
 
-    job = aliquot.FunctionJob(called, source, join=operator.add if join is None else _find(join))
+    job = aliquot.FunctionJob(called, source, join=aliquot.merge if join is None else _find(join))
     outcome = aliquot.run(job, **told)
     if not quiet and not outcome.is_complete:
         click.echo(outcome.report, err=True)

@@ -26,13 +26,13 @@ class Reading(NamedTuple):
     compression: str | None
     options: tuple[str, ...]
 
-    def open(self, files: Sequence[str], name: str | None = None) -> VirtualFile:
+    def open(self, files: Sequence[str], name: str | None = None, **more: Any) -> VirtualFile:
         """Open one file, or several as one stream of units; ``name`` is by what --format may mean it alone."""
         import aliquot
 
         what: str | list[str] = files[0] if len(files) == 1 else list(files)
         options = dict(map(_parse_option, self.options))
-        return aliquot.open(what, self._format_of(name), compression=self.compression, **options)
+        return aliquot.open(what, self._format_of(name), compression=self.compression, **options, **more)
 
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse formats of what is not there."""
@@ -91,7 +91,8 @@ _READING = (
         "formats",
         multiple=True,
         metavar="NAME",
-        help="lines, csv, tsv, jsonl, fasta, fastq, fixed or npy, if the file name does not say.",
+        help="lines, csv, tsv, jsonl, fasta, fastq, fixed, npy, or of tables root, parquet, feather, npz, hdf5, "
+        "sqlite, duckdb; if the file name does not say.",
     ),
     click.option(
         "--compression",

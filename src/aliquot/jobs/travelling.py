@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import cloudpickle
-
 from aliquot.errors import DescriptionError, JobError, UsageError
 from aliquot.job import Description, find_by_import_path, import_path_of
 
@@ -45,6 +43,8 @@ class TravellingFunction:
             case {"import": str(path)}:
                 function = find_by_import_path(path)
             case {"cloudpickle": str(text)}:
+                import cloudpickle  # slow to import, and not for functions of a module
+
                 try:
                     function = cloudpickle.loads(base64.b64decode(text))
                 except Exception as error:
@@ -62,6 +62,8 @@ class TravellingFunction:
 def _describe(function: Callable[..., Any]) -> Description:
     if _is_importable(function):
         return {"import": import_path_of(function)}
+    import cloudpickle
+
     try:
         return {"cloudpickle": base64.b64encode(cloudpickle.dumps(function)).decode("ascii")}
     except Exception as error:

@@ -11,10 +11,8 @@ import contextlib
 import datetime
 import fcntl
 import os
-import socket
 import sys
 import time
-import uuid
 import weakref
 from typing import NamedTuple
 
@@ -49,7 +47,7 @@ class Holder(Struct, frozen=True):
         """Describe this process."""
         return cls(
             pid=os.getpid(),
-            host=socket.gethostname(),
+            host=os.uname().nodename,
             boot=boot_id(),
             pid_space=_pid_space(),
             process_began_ticks=_began_ticks(os.getpid()),
@@ -59,7 +57,7 @@ class Holder(Struct, frozen=True):
 
     def is_running(self) -> bool | None:
         """Whether that very process still runs; None where that cannot be known from here."""
-        if self.host != socket.gethostname():
+        if self.host != os.uname().nodename:
             return None
         if self.boot != boot_id():
             return False
@@ -150,7 +148,7 @@ class Hold:
 
     def _make(self) -> None:
         """Without locks: make the file where there is none, or where the one who made it no longer runs."""
-        own = f"{self.path}.{uuid.uuid4().hex}"
+        own = f"{self.path}.{os.urandom(16).hex()}"
         deadline = time.monotonic() + _TAKING_PATIENCE_SECONDS
         try:
             with open(own, "wb") as file:
@@ -254,7 +252,7 @@ def _is_held(path: str, found: _Found) -> JournalError:
     if holder is None:
         who, advice = "another process", f"Wait until it ends; 'fuser {path}' says which one it is"
     elif holder.is_running() is None:
-        who = f"{holder}; whether it still runs cannot be known on {socket.gethostname()}"
+        who = f"{holder}; whether it still runs cannot be known on {os.uname().nodename}"
         advice = f"Wait for it, or stop it there. If you know that it has ended, remove {path}"
     elif holder.is_running():
         who, advice = str(holder), f"Wait for it, or stop it with 'kill {holder.pid}'"

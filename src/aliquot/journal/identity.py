@@ -7,7 +7,6 @@ An identity is a JSON object: "command" (its text), "inputs" and "programs" (lis
 from __future__ import annotations
 
 import datetime
-import hashlib
 import os
 import shutil
 import stat
@@ -16,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aliquot.errors import DataError
+from aliquot.hashing import blake2b
 from aliquot.journal.json_text import from_json, to_json
 from aliquot.quantities import format_bytes, format_count
 
@@ -70,7 +70,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def _look_at_file(path: str) -> dict[str, Any]:
-    # Not imported before it is needed: it brings numpy with it.
+    # Not imported before it is needed.
     from aliquot.virtual_file.storage.storage import read_identity
 
     try:
@@ -86,7 +86,7 @@ def _look_at_file(path: str) -> dict[str, Any]:
 
 
 def _look_through(directory: str) -> dict[str, Any]:
-    digest = hashlib.blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     files = size_bytes = mtime_ns = 0
     for place, directories, names in os.walk(directory):
         directories.sort()

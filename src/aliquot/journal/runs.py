@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import shutil
 from collections.abc import Sequence
@@ -154,6 +153,8 @@ def _remove_leftovers(directory: str | os.PathLike[str]) -> None:
 
 
 def _no_such_run(name: str, known: Sequence[str] | dict[str, RunSummary], directory: str | os.PathLike[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(name, known, n=1)
     if near:
         advice = f"did you mean {near[0]!r}?"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 import zlib
 from collections.abc import Callable
@@ -138,6 +137,8 @@ def _copy_beside(made: str, path: str, is_directory: bool, move: Callable[[str],
 
 def _remove_tree(path: str) -> None:
     if os.path.lexists(path):
+        import shutil
+
         shutil.rmtree(path)
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
@@ -27,7 +26,6 @@ _BATCH_BYTES = 256 * 1024
 _STREAMED_BATCH_BYTES = 40 * 1024
 _SAMPLE_BYTES = 4 * 1024
 
-_log = logging.getLogger(__name__)
 _kept_streams = KeptStreams()
 forking.renew_locks_after_fork(_kept_streams)
 atexit.register(_kept_streams.close_all)
@@ -117,7 +115,7 @@ class FileSource(Source):
             except AliquotError:
                 raise
             except Exception:
-                _log.debug("a stream of %s ended at unit %d", self, at, exc_info=True)
+                _log_failure("a stream of %s ended at unit %d", self, at)
             finally:
                 if not kept:
                     stream.close()
@@ -132,7 +130,7 @@ class FileSource(Source):
         except AliquotError:
             raise
         except Exception:
-            _log.debug("no stream of %s begins at unit %d", self, start, exc_info=True)
+            _log_failure("no stream of %s begins at unit %d", self, start)
             return None
 
     def _open_stream(self, start: int, stop: int) -> RecordStream | None:
@@ -247,3 +245,9 @@ class FileSource(Source):
         else:
             byte = self._units.byte_of(min(unit, self.known_units))
         return DataError(fault.problem, path=self.storage.path, unit=unit, byte=byte, advice=fault.advice)
+
+
+def _log_failure(message: str, source: FileSource, unit: int) -> None:
+    import logging
+
+    logging.getLogger(__name__).debug(message, source, unit, exc_info=True)

@@ -7,6 +7,7 @@ released in the child. Whoever holds locks registers here and makes new ones the
 from __future__ import annotations
 
 import os
+import threading
 from typing import Protocol
 from weakref import WeakSet
 
@@ -36,3 +37,8 @@ def _renew_all() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_all)
+
+# For imports that take long and happen late, maybe in a thread, while another one forks: the child would wait for ever
+# for an import that nobody goes on with. So a fork waits for it.
+importing = threading.RLock()
+os.register_at_fork(before=importing.acquire, after_in_parent=importing.release, after_in_child=importing.release)

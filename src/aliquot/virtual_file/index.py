@@ -5,13 +5,15 @@ It is tiny (some bytes for each 64 KiB), exact, and usable while it grows.
 
 from __future__ import annotations
 
+import sys
 import zlib
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate, islice
+from operator import sub
 
-import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from aliquot.errors import DataError
 from aliquot.virtual_file.boundaries import BLOCK_BYTES
@@ -51,11 +53,12 @@ class BlockIndex:
         """The state in which the next block begins."""
         return self._states[-1]
 
-    def extend(self, counts: NDArray[np.int64], next_states: bytes) -> None:
+    def extend(self, counts: Sequence[int], next_states: bytes) -> None:
         """Add the counts of the next blocks, each with the state in which the block after it begins."""
         # The states first: a thread that looks a start up meanwhile goes by starts_before.
         self._states += next_states
-        self._starts_before.frombytes((np.cumsum(counts) + self._starts_before[-1]).tobytes())
+        after_each = accumulate(counts, initial=self._starts_before[-1])
+        self._starts_before += array("q", islice(after_each, 1, None))
 
     def drop_half_added(self) -> None:
         """Forget states whose counts another thread had not added yet when this process was forked."""
@@ -72,12 +75,12 @@ class BlockIndex:
 
     def pack(self) -> PackedIndex:
         """Make the small form that is kept on disk."""
-        counts = np.diff(np.frombuffer(self._starts_before, dtype=np.int64)).astype("<u4")
+        counts = array("I", map(sub, islice(self._starts_before, 1, None), self._starts_before))
         # Level 1 finds nearly all that can be found in counts that hardly differ.
         return PackedIndex(
             block_bytes=BLOCK_BYTES,
             block_count=self.block_count,
-            counts=zlib.compress(counts.tobytes(), 1),
+            counts=zlib.compress(_little_endian(counts).tobytes(), 1),
             states=zlib.compress(bytes(self._states[:-1]), 1),
             next_state=self.next_state,
         )
@@ -87,11 +90,18 @@ class BlockIndex:
         """Rebuild what `pack` packed."""
         if packed.block_bytes != BLOCK_BYTES:
             raise DataError(f"an index with blocks of {packed.block_bytes} bytes, not {BLOCK_BYTES}")
-        counts = np.frombuffer(zlib.decompress(packed.counts), dtype="<u4")
+        counts = _little_endian(array("I", zlib.decompress(packed.counts)))
         states = zlib.decompress(packed.states)
         if not len(counts) == len(states) == packed.block_count:
             raise DataError(f"an index of {packed.block_count} blocks with {len(counts)} counts")
         index = cls()
-        index._starts_before.frombytes(np.cumsum(counts, dtype=np.int64).tobytes())
+        index._starts_before += array("q", accumulate(counts))
         index._states = bytearray(states) + bytes([packed.next_state])
         return index
+
+
+def _little_endian(numbers: array[int]) -> array[int]:
+    """As they are on disk, on whatever machine; and back."""
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 
@@ -24,6 +22,9 @@ Pieces = Callable[[], Iterator[bytes | memoryview]]
 @contextlib.contextmanager
 def named_pipes(contents: list[Pieces]) -> Iterator[list[str]]:
     """Make a named pipe for each content; paths to read them from."""
+    import shutil
+    import tempfile
+
     directory = tempfile.mkdtemp(prefix="aliquot-pipe-")
     feeders: list[_Feeder] = []
     try:

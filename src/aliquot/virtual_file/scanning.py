@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-import numpy as np
-
 from aliquot.errors import DataError, Malformed
 from aliquot.virtual_file.boundaries import BLOCK_BYTES, Block, Boundaries
 from aliquot.virtual_file.forking import renew_locks_after_fork
@@ -115,8 +113,8 @@ class ScannedUnits(Units):
     def _byte_of_start(self, start: int) -> int:
         block, nth, state = self._index.locate(start)
         window, lead = self._read_block(block)
-        found = self._boundaries.find(window, lead, state)
-        if nth >= len(found):
+        found = self._boundaries.find_nth(window, lead, state, nth)
+        if found is None:
             self._storage.check_unchanged()
             raise DataError(
                 f"block {block} of the file does not hold what its index says",
@@ -124,13 +122,13 @@ class ScannedUnits(Units):
                 byte=self._content_start + block * BLOCK_BYTES,
                 advice="Remove the index with 'aliquot index --rebuild'",
             )
-        return self._content_start + block * BLOCK_BYTES + int(found[nth])
+        return self._content_start + block * BLOCK_BYTES + found
 
     def _read_block(self, block: int) -> tuple[Block, int]:
         """A block behind as many bytes as the boundaries look back at."""
         at = self._content_start + block * BLOCK_BYTES
         lead = min(self._boundaries.lookbehind_bytes, at - self._content_start)
-        return np.frombuffer(self._storage.read_at(at - lead, lead + BLOCK_BYTES), dtype=np.uint8), lead
+        return self._storage.read_at(at - lead, lead + BLOCK_BYTES), lead
 
     def _scan(self, units: int | None, stop: threading.Event | None) -> None:
         if not self._all_counted():
@@ -195,13 +193,13 @@ class ScannedUnits(Units):
         if self._index.block_count == 0:
             offset, unit = 0, 0
         else:
-            found = self._boundaries.find(window, lead, state)
             # Of the starts in this block, the first one at which a unit begins.
             nth = per_unit - 1 - starts_before % per_unit
-            if nth >= len(found):
+            found = self._boundaries.find_nth(window, lead, state, nth)
+            if found is None:
                 return
-            offset, unit = int(found[nth]), (starts_before + nth + 1) // per_unit
-        sample = window[lead + offset :].tobytes()
+            offset, unit = found, (starts_before + nth + 1) // per_unit
+        sample = bytes(window[lead + offset :])
         if not sample:
             return
         try:
@@ -292,17 +290,15 @@ def _runs_of_blocks(pieces: Iterator[bytes | memoryview], lead: int, lookbehind:
 
     The first ``lead`` bytes of the first piece are behind the first run. Only the very last block may be short.
     """
-    kept = np.empty(0, dtype=np.uint8)
+    kept = b""
     for piece in pieces:
-        data = np.frombuffer(piece, dtype=np.uint8)
-        if len(kept):
-            data = np.concatenate((kept, data))
+        data = memoryview(kept + piece if kept else piece)
         whole = (len(data) - lead) // BLOCK_BYTES * BLOCK_BYTES
         if whole > 0:
             yield data[: lead + whole], lead
             next_lead = min(lookbehind, lead + whole)
             data, lead = data[lead + whole - next_lead :], next_lead
         # The piece is gone when the next one is asked for.
-        kept = data.copy()
+        kept = bytes(data)
     if len(kept) > lead:
         yield kept, lead

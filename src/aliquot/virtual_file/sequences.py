@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -73,7 +73,7 @@ class ItemsSource(Source):
     def __init__(self, items: Sequence[Any], first: int = 0, sequence_id: str | None = None) -> None:
         self._items = items
         self._first = first
-        self._sequence_id = sequence_id or secrets.token_hex(8)
+        self._sequence_id = sequence_id or os.urandom(8).hex()
 
     @property
     def first_unit(self) -> int:

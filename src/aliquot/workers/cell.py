@@ -166,9 +166,9 @@ class Cell:
         self._numbers[_PROGRAMS] += 1
 
     @property
-    def has_programs(self) -> bool:
-        """Whether it has started any."""
-        return self._numbers[_PROGRAMS] > 0
+    def programs_started(self) -> int:
+        """How many it has started."""
+        return self._numbers[_PROGRAMS]
 
     def note_programs_peak(self, held_bytes: int) -> None:
         """The nursery: they hold so much now."""

@@ -41,7 +41,9 @@ class Watch:
     def __init__(self) -> None:
         self._workers: dict[int, _Watched] = {}
         self._trees = Trees()
-        self._looked_at_all = 0
+        self._programs: dict[int, list[int]] = {}  # of each worker, when they were last looked for
+        self._started = 0  # by all workers together, at that time
+        self._found_at = self._changed_at = 0
 
     def add(self, process: int, cell: int, scratch: str | None = None) -> None:
         """A worker was forked; ``cell`` is a descriptor, which stays open."""
@@ -65,18 +67,25 @@ class Watch:
         if not limited:
             # A worker is limited when its first span begins, and nobody tells.
             return _LONGEST_SECONDS if self._workers else None
-        programs = self._find_programs([worker.process for worker in limited], limited, now)
+        programs = self._find_programs(limited, now)
         return max(
             _SHORTEST_SECONDS,
             min(worker.look(programs.get(worker.process, []), now) for worker in limited),
         )
 
-    def _find_programs(self, processes: list[int], limited: list[_Watched], now: int) -> dict[int, list[int]]:
-        is_time = now - self._looked_at_all >= _ALL_PROGRAMS_NANOSECONDS
-        if not is_time and not any(worker.may_have_programs for worker in limited):
-            return {}
-        self._looked_at_all = now
-        return self._trees.find(processes)
+    def _find_programs(self, limited: list[_Watched], now: int) -> dict[int, list[int]]:
+        """The programs of each worker. They are looked for the less often, the longer they have been the same ones."""
+        started = sum(worker.cell.programs_started for worker in limited)
+        has_changed = started != self._started or any(worker.has_lost_program for worker in limited)
+        wait = _ALL_PROGRAMS_NANOSECONDS
+        if any(worker.may_have_programs for worker in limited):
+            wait = min(wait, (now - self._changed_at) // 4)
+        if has_changed or now - self._found_at >= wait:
+            found = self._trees.find([worker.process for worker in limited])
+            if has_changed or found != self._programs:
+                self._changed_at = now
+            self._programs, self._started, self._found_at = found, started, now
+        return self._programs
 
 
 class _Watched:
@@ -87,6 +96,7 @@ class _Watched:
         self.cell = cell
         self._scratch = scratch
         self._has_programs = False
+        self.has_lost_program = False  # one has ended since they were looked for
         self._asked_at = 0  # when it was asked to give its step up
         self._is_killed = False
         try:
@@ -96,7 +106,7 @@ class _Watched:
 
     @property
     def may_have_programs(self) -> bool:
-        return self.cell.has_programs or self._has_programs
+        return self.cell.programs_started > 0 or self._has_programs
 
     def is_limited(self, now: int) -> bool:
         has_wall = self.cell.overdue_nanoseconds(now) is not None
@@ -119,8 +129,11 @@ class _Watched:
     def _look_at_memory(self, programs: list[int]) -> float:
         allowed = self.cell.allowed_bytes
         held = self._resident_bytes()
+        self.has_lost_program = False
         if programs:
-            below = sum(resident_bytes(program) for program in programs)
+            sizes = [resident_bytes(program) for program in programs]
+            self.has_lost_program = 0 in sizes
+            below = sum(sizes)
             # What one of them held since the last look, and let go of, is still told by the kernel.
             self.cell.note_programs_peak(max(below, *(peak_bytes(program) for program in programs)))
             held += below

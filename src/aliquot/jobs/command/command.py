@@ -3,8 +3,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -165,11 +163,15 @@ class Command(Job):
 
     def execute(self) -> Files:
         """Run the command once, on all units, in a temporary directory; the files of each output."""
+        import tempfile
+
         place = tempfile.mkdtemp(prefix="aliquot-command-")
         try:
             outputs = run_step(self, 0, self.size, place)
         except BaseException as error:
             if not (self.sandbox and isinstance(error, CommandError)):
+                import shutil
+
                 shutil.rmtree(place, ignore_errors=True)
                 if isinstance(error, CommandError):
                     error.place = None
@@ -178,6 +180,8 @@ class Command(Job):
 
     def write(self, files: Files) -> None:
         """Join the files that `execute` gave, of one part or of several that were joined, into the outputs."""
+        import tempfile
+
         for output in self._outputs:
             with tempfile.TemporaryDirectory(prefix="aliquot-join-") as directory:
                 partial = PartialOutput(find_rule(output.rule), os.path.join(directory, "joined"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 import shlex
-import shutil
 import signal
 from typing import NamedTuple
 
@@ -32,6 +31,8 @@ def find_shell(*, for_pipes: bool) -> Shell:
     Without it, `bwa ... | samtools ...` succeeds when bwa is killed half-way, and its output looks complete.
     """
     if for_pipes:
+        import shutil
+
         for path in (_SH, shutil.which("bash")):
             if path is not None and _knows_pipefail(path):
                 return Shell(path, has_pipefail=True)

@@ -17,7 +17,6 @@ Paths are quoted for the shell, also where they stand between quotes.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -110,8 +109,8 @@ class Template:
         elif name not in self._splits:
             raise UsageError(f"{match[0]}: only what is split has a part after a colon. Write {{{name}}}")
         elif way not in _WAYS:
-            near = difflib.get_close_matches(way, _WAYS, 1)
-            instead = f"Did you mean {{{name}:{near[0]}}}?" if near else f"There are {', '.join(_WAYS)}"
+            near = _nearest(way, _WAYS)
+            instead = f"Did you mean {{{name}:{near}}}?" if near else f"There are {', '.join(_WAYS)}"
             raise UsageError(f"{match[0]} is not a way to give units to a command. {instead}")
         if reader.is_backticked:
             raise UsageError(f"{match[0]} stands between backticks, where paths cannot be quoted: use $(...) instead")
@@ -166,9 +165,9 @@ class Template:
         return [f"{{{name}}}" for name in (*splits, *self._outputs, *NUMBERS)]
 
     def _unknown(self, token: str, name: str) -> UsageError:
-        near = difflib.get_close_matches(name, (*self._splits, *self._outputs, *NUMBERS), 1)
+        near = _nearest(name, (*self._splits, *self._outputs, *NUMBERS))
         if near:
-            return UsageError(f"{token} is not a placeholder. Did you mean {{{near[0]}}}?")
+            return UsageError(f"{token} is not a placeholder. Did you mean {{{near}}}?")
         return UsageError(
             f"{token} is not a placeholder: there are {', '.join(self._known())}. "
             f"For braces of the shell's or a program's own, write {{{token}}}"
@@ -199,3 +198,10 @@ def _check_names(splits: Sequence[str], outputs: Sequence[str]) -> None:
     twice = sorted(name for name in {*outputs} if outputs.count(name) > 1)
     if twice:
         raise UsageError(f"two outputs are called {twice[0]!r}: give one of them another name")
+
+
+def _nearest(told: str, known: Sequence[str]) -> str | None:
+    """What was probably meant."""
+    import difflib
+
+    return next(iter(difflib.get_close_matches(told, known, 1)), None)

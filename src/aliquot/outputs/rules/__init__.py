@@ -8,21 +8,23 @@ directory    dir: as concat, file by file
 
 from __future__ import annotations
 
+import functools
+import importlib
+
 from aliquot.errors import UsageError
-from aliquot.outputs.rules.concat import Concat
-from aliquot.outputs.rules.csv import Csv
-from aliquot.outputs.rules.directory import Directory
-from aliquot.outputs.rules.function import FunctionRule
-from aliquot.outputs.rules.json_merge import JsonMerge
-from aliquot.outputs.rules.lines_sorted import LinesSorted
 from aliquot.outputs.rules.rule import Growing, Rule, State
-from aliquot.outputs.rules.sam import Sam
-from aliquot.outputs.rules.sum import Sum
 
 __all__ = ["Growing", "Rule", "State", "find_rule", "is_rule_name", "rule_names"]
 
-_RULES: dict[str, Rule] = {
-    rule.name: rule for rule in (Concat(), Sam(), Csv(), LinesSorted(), JsonMerge(), Sum(), Directory())
+# The module and the class of each, loaded when it is first used: a run seldom has more than one rule.
+_RULES = {
+    "concat": ("concat", "Concat"),
+    "sam": ("sam", "Sam"),
+    "csv": ("csv", "Csv"),
+    "lines-sorted": ("lines_sorted", "LinesSorted"),
+    "json-merge": ("json_merge", "JsonMerge"),
+    "sum": ("sum", "Sum"),
+    "dir": ("directory", "Directory"),
 }
 
 
@@ -38,13 +40,21 @@ def rule_names() -> list[str]:
 
 def find_rule(name: str) -> Rule:
     """Find the rule that is called so, or that joins with the function 'module:function'."""
-    found = _RULES.get(name)
-    if found is not None:
-        return found
+    if name in _RULES:
+        return _own_rule(name)
     if ":" in name:
+        from aliquot.outputs.rules.function import FunctionRule
+
         return FunctionRule(name)
     import difflib
 
     near = difflib.get_close_matches(name.lower(), _RULES, n=1)
     hint = f"did you mean {near[0]!r}? There" if near else "there"
     raise UsageError(f"unknown rule {name!r}: {hint} are {', '.join(_RULES)}, and 'module:function'")
+
+
+@functools.cache
+def _own_rule(name: str) -> Rule:
+    module, class_name = _RULES[name]
+    rule: Rule = getattr(importlib.import_module(f"{__name__}.{module}"), class_name)()
+    return rule

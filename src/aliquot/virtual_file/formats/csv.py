@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from aliquot.errors import DataError, Malformed, UsageError
 from aliquot.virtual_file.boundaries import Boundaries, EveryLines, QuotedLines
 from aliquot.virtual_file.formats.format import Format
@@ -63,7 +61,7 @@ class Csv(Format):
         length = 64 * 1024
         while True:
             data = storage.read_at(0, length)
-            ends = self.boundaries_for(b"").find(np.frombuffer(data, dtype=np.uint8), 0, 0)
+            ends = self.boundaries_for(b"").find(data, 0, 0)
             if len(ends) or len(data) < length:
                 header = data[: int(ends[0])] if len(ends) else data
                 self._check_columns(header, storage.path)
@@ -105,7 +103,7 @@ class Csv(Format):
         try:
             refuse_utf16(header)
             row = header.removeprefix(_BYTE_ORDER_MARK)
-            self.boundaries_for(header).scan(np.frombuffer(row, dtype=np.uint8), 0, 0)
+            self.boundaries_for(header).scan(row, 0, 0)
             columns = self._columns(header)
         except Malformed as fault:
             byte = fault.byte_within or 0

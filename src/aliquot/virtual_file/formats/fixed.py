@@ -3,14 +3,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
-
-import numpy as np
-from numpy.lib import format as npy_format
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from aliquot.errors import UsageError
 from aliquot.virtual_file.boundaries import EqualSizes
 from aliquot.virtual_file.formats.format import Format
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,8 @@ class FixedRecords(Format):
     def parse(self, data: bytes, header: bytes) -> Sequence[Any]:
         """A list of bytes, or one array."""
         if self.dtype is not None:
+            import numpy as np
+
             # A copy, so that the array can be written to.
             records: Any = np.frombuffer(data, dtype=_from_text(self.dtype)).copy()
             return cast(Sequence[Any], records)
@@ -49,6 +51,9 @@ class FixedRecords(Format):
 
 
 def _as_text(given: Any) -> str:
+    import numpy as np
+    from numpy.lib import format as npy_format
+
     try:
         dtype = _from_text(given) if isinstance(given, str) else np.dtype(given)
     except (TypeError, ValueError, SyntaxError) as error:
@@ -62,6 +67,9 @@ def _as_text(given: Any) -> str:
 
 def _from_text(text: str) -> np.dtype[Any]:
     """'<f8', '<i4,<f4', or the list of fields that numpy writes for a structured dtype."""
+    import numpy as np
+    from numpy.lib import format as npy_format
+
     if text.startswith("["):
         return np.dtype(npy_format.descr_to_dtype(ast.literal_eval(text)))
     return np.dtype(text)

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
-from numpy.lib import format as npy_format
 
 from aliquot.errors import DataError, Malformed
 from aliquot.virtual_file.boundaries import EqualSizes
 from aliquot.virtual_file.formats.format import Format
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from aliquot.virtual_file.storage import Storage
 
 _MAGIC = b"\x93NUMPY"
@@ -66,10 +66,12 @@ class Npy(Format):
     def boundaries_for(self, header: bytes) -> EqualSizes:
         """All rows have the same size."""
         shape, _, dtype = _read_header(io.BytesIO(header))
-        return EqualSizes(dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64)))
+        return EqualSizes(dtype.itemsize * math.prod(shape[1:]))
 
     def header_for(self, header: bytes, units: int) -> bytes:
         """The same header with another number of rows."""
+        from numpy.lib import format as npy_format
+
         shape, _, dtype = _read_header(io.BytesIO(header))
         file = io.BytesIO()
         npy_format.write_array_header_1_0(
@@ -80,6 +82,8 @@ class Npy(Format):
 
     def parse(self, data: bytes, header: bytes) -> Sequence[Any]:
         """One array of all rows."""
+        import numpy as np
+
         shape, _, dtype = _read_header(io.BytesIO(header))
         # A copy, so that the array can be written to.
         return np.frombuffer(data, dtype=dtype).reshape(-1, *shape[1:]).copy()  # type: ignore[return-value]  # as in fixed
@@ -99,6 +103,8 @@ class Npy(Format):
 
 
 def _read_header(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    from numpy.lib import format as npy_format  # slow to import, and few files are arrays
+
     version = npy_format.read_magic(file)
     if version == (1, 0):
         return npy_format.read_array_header_1_0(file)

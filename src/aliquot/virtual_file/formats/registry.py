@@ -5,25 +5,27 @@ A package offers formats through the entry point group `aliquot.formats`.
 
 from __future__ import annotations
 
-import difflib
-import inspect
+import importlib
 from typing import Any
 
 import msgspec
 
 from aliquot.errors import DescriptionError, UsageError
 from aliquot.job import find_by_import_path, import_path_of
-from aliquot.virtual_file.formats.csv import Csv, Tsv
-from aliquot.virtual_file.formats.fasta import Fasta
-from aliquot.virtual_file.formats.fastq import Fastq
-from aliquot.virtual_file.formats.fixed import FixedRecords
 from aliquot.virtual_file.formats.format import Format
-from aliquot.virtual_file.formats.json_lines import JsonLines
-from aliquot.virtual_file.formats.lines import Lines
-from aliquot.virtual_file.formats.npy import Npy
 
-_BUILT_IN: tuple[type[Format], ...] = (Lines, Csv, Tsv, JsonLines, Fasta, Fastq, FixedRecords, Npy)
-_by_name: dict[str, type[Format]] = {built_in.name: built_in for built_in in _BUILT_IN}
+# Those that come with aliquot: the class, which is imported when it is first used, and the suffixes that mean it.
+_BUILT_IN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "lines": ("lines:Lines", (".txt", ".log", ".lines", ".list")),
+    "csv": ("csv:Csv", (".csv",)),
+    "tsv": ("csv:Tsv", (".tsv", ".tab")),
+    "jsonl": ("json_lines:JsonLines", (".jsonl", ".ndjson", ".jsonlines")),
+    "fasta": ("fasta:Fasta", (".fasta", ".fa", ".fna", ".faa", ".ffn", ".frn")),
+    "fastq": ("fastq:Fastq", (".fastq", ".fq")),
+    "fixed": ("fixed:FixedRecords", ()),
+    "npy": ("npy:Npy", (".npy",)),
+}
+_registered: dict[str, type[Format]] = {}
 _entry_points_loaded = False
 
 
@@ -35,26 +37,30 @@ def register_format(format_class: type[Format]) -> type[Format]:
     given: object = format_class  # not every caller checks types
     if not (isinstance(given, type) and issubclass(given, Format)):
         raise UsageError(f"{format_class!r} is not a subclass of aliquot.Format")
-    if inspect.isabstract(format_class) or not isinstance(getattr(format_class, "name", None), str):
+    if getattr(format_class, "__abstractmethods__", None) or not isinstance(getattr(format_class, "name", None), str):
         raise UsageError(f"the format {format_class.__name__} needs a name and a parse function")
     own_rule = any("boundaries_for" in base.__dict__ for base in format_class.__mro__ if base is not Format)
     if not own_rule and not hasattr(format_class, "boundaries"):
         raise UsageError(f"the format {format_class.name!r} does not say what its boundaries are")
-    if any(format_class.name == built_in.name for built_in in _BUILT_IN):
+    if format_class.name in _BUILT_IN:
         raise UsageError(f"the format name {format_class.name!r} is one of aliquot's own: choose another")
-    _by_name[format_class.name] = format_class
+    _registered[format_class.name] = format_class
     return format_class
 
 
 def make_format(name: str, options: dict[str, Any]) -> Format:
     """Make the format of that name."""
-    format_class = _all_formats().get(name)
+    format_class = find_format(name)
     if format_class is None:
-        near = difflib.get_close_matches(name, _by_name, n=1)
+        import difflib
+
+        near = difflib.get_close_matches(name, _names(), n=1)
         if near:
             raise UsageError(f"unknown format {name!r}: did you mean {near[0]}?")
+        from aliquot.virtual_file.tables.registry import table_format_names
+
         raise UsageError(
-            f"unknown format {name!r}: choose from {', '.join(sorted(_by_name))}, "
+            f"unknown format {name!r}: choose from {', '.join(sorted([*_names(), *table_format_names()]))}, "
             "or register your own with aliquot.register_format"
         )
     return _with_options(format_class, options)
@@ -62,19 +68,28 @@ def make_format(name: str, options: dict[str, Any]) -> Format:
 
 def format_by_suffix(file_name: str) -> str | None:
     """Name the format that a file name means, if it means one."""
-    # Those that are known come first: to look for what is installed takes as long as to start Python.
-    return _find_suffix(_by_name, file_name.lower()) or _find_suffix(_all_formats(), file_name.lower())
+    found = format_by_known_suffix(file_name)
+    if found is None:
+        _load_entry_points()
+        found = format_by_known_suffix(file_name)
+    return found
 
 
-def _find_suffix(formats: dict[str, type[Format]], lowered: str) -> str | None:
-    found = (name for name, format_class in reversed(formats.items()) if lowered.endswith(format_class.suffixes))
-    return next(found, None)
+def format_by_known_suffix(file_name: str) -> str | None:
+    """As `format_by_suffix`, without looking for what is installed."""
+    lowered = file_name.lower()
+    for name, format_class in reversed(_registered.items()):
+        if lowered.endswith(format_class.suffixes):
+            return name
+    return next((name for name, (_, suffixes) in _BUILT_IN.items() if lowered.endswith(suffixes)), None)
 
 
 def format_by_content(head: bytes) -> str | None:
     """Name the format that the first bytes of a file mean, if they mean one."""
-    for name, format_class in reversed(_all_formats().items()):
-        with_defaults = _without_options(format_class)
+    _load_entry_points()
+    for name in reversed(_names()):
+        format_class = find_format(name)
+        with_defaults = None if format_class is None else _without_options(format_class)
         if with_defaults is not None and with_defaults.looks_like(head):
             return name
     return None
@@ -83,7 +98,7 @@ def format_by_content(head: bytes) -> str | None:
 def describe_format(described: Format) -> dict[str, Any]:
     """Say as JSON which format, with which options."""
     desc: dict[str, Any] = {"name": described.name, "options": described.options()}
-    if type(described) not in _BUILT_IN:
+    if type(described) is not _built_in(described.name):
         desc["class"] = import_path_of(type(described))
     return desc
 
@@ -92,8 +107,7 @@ def format_from_desc(desc: dict[str, Any]) -> Format:
     """Rebuild a described format, importing its class if it is not known here."""
     match desc:
         case {"name": str(name), "options": dict(options)}:
-            # To look for what is installed takes longer than a worker takes to start.
-            known = _by_name.get(name) or _all_formats().get(name)
+            known = find_format(name)
             if known is None and "class" in desc:
                 known = find_by_import_path(desc["class"])
             if known is None:
@@ -125,7 +139,29 @@ def _without_options(format_class: type[Format]) -> Format | None:
         return None
 
 
-def _all_formats() -> dict[str, type[Format]]:
+def find_format(name: str) -> type[Format] | None:
+    """The class of a format."""
+    known = _registered.get(name) or _built_in(name)
+    if known is None:
+        # Last: to look for what is installed takes longer than a worker takes to start.
+        _load_entry_points()
+        known = _registered.get(name)
+    return known
+
+
+def _built_in(name: str) -> type[Format] | None:
+    if name not in _BUILT_IN:
+        return None
+    module, _, class_name = _BUILT_IN[name][0].partition(":")
+    format_class: type[Format] = getattr(importlib.import_module(f"aliquot.virtual_file.formats.{module}"), class_name)
+    return format_class
+
+
+def _names() -> list[str]:
+    return [*_BUILT_IN, *_registered]
+
+
+def _load_entry_points() -> None:
     global _entry_points_loaded  # noqa: PLW0603  # once for each process
     if not _entry_points_loaded:
         import importlib.metadata  # slow, and not needed in workers
@@ -139,4 +175,3 @@ def _all_formats() -> dict[str, type[Format]]:
                     f"({entry_point.value}: {type(error).__name__}: {error}): mend or uninstall that package"
                 ) from error
         _entry_points_loaded = True
-    return _by_name

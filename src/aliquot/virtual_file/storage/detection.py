@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import importlib
+
 from aliquot.errors import DataError, SourceChangedError, UsageError
-from aliquot.virtual_file.storage.framed import BgzfStorage, ZstdStorage, looks_like_bgzf, looks_like_zstd
-from aliquot.virtual_file.storage.gzip import GzipStorage
-from aliquot.virtual_file.storage.plain import PlainStorage
+from aliquot.virtual_file.storage.magics import looks_like_bgzf, looks_like_zstd
 from aliquot.virtual_file.storage.storage import Identity, Storage, read_identity
 
-_STORAGES: dict[str, type[Storage]] = {
-    storage.compression: storage for storage in (PlainStorage, BgzfStorage, GzipStorage, ZstdStorage)
+# The class for each compression, imported when it is first used.
+_STORAGES = {
+    "none": "plain:PlainStorage",
+    "bgzf": "framed:BgzfStorage",
+    "gzip": "gzip:GzipStorage",
+    "zstd": "framed:ZstdStorage",
 }
 COMPRESSION_SUFFIXES = {".gz": "gzip", ".bgz": "bgzf", ".bgzf": "bgzf", ".zst": "zstd"}
 _REFUSED_MAGICS = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip", b"\x04\x22\x4d\x18": "lz4"}
@@ -37,7 +41,11 @@ def open_storage(path: str, compression: str | None = None, expected: Identity |
             path=path,
             advice="Describe it again",
         )
-    return _STORAGES[compression](path, identity)
+    module, _, class_name = _STORAGES[compression].partition(":")
+    storage_class: type[Storage] = getattr(
+        importlib.import_module(f"aliquot.virtual_file.storage.{module}"), class_name
+    )
+    return storage_class(path, identity)
 
 
 def compression_by_name(path: str) -> tuple[str, str]:

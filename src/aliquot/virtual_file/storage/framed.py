@@ -22,6 +22,7 @@ from typing import Any
 
 from aliquot.errors import AliquotError, DataError, MissingExtraError
 from aliquot.virtual_file.forking import renew_locks_after_fork
+from aliquot.virtual_file.storage.magics import is_skippable, looks_like_bgzf, looks_like_zstd
 from aliquot.virtual_file.storage.storage import Identity, Storage
 
 _POINT_SPACING_BYTES = 1024 * 1024
@@ -320,7 +321,7 @@ class ZstdStorage(FramedStorage):
 
     def content_bytes(self, frame: memoryview) -> int | None:
         """From the frame's header, where it says."""
-        if _is_skippable(frame):
+        if is_skippable(frame):
             return 0
         size: int | None = self._zstd.get_frame_info(frame).decompressed_size
         if size is not None and size > _LARGEST_FRAME_BYTES:
@@ -329,7 +330,7 @@ class ZstdStorage(FramedStorage):
 
     def decode(self, frame: memoryview) -> bytes:
         """With its checksum checked, where it has one."""
-        if _is_skippable(frame):
+        if is_skippable(frame):
             return b""
         decoder = self._zstd.ZstdDecompressor()
         content: bytes = decoder.decompress(frame, max_length=_LARGEST_FRAME_BYTES + 1)
@@ -338,23 +339,6 @@ class ZstdStorage(FramedStorage):
         if not decoder.eof:
             raise EOFError("the frame ends too early")
         return content
-
-
-ZSTD_MAGIC = bytes.fromhex("28b52ffd")
-
-
-def looks_like_bgzf(data: bytes | memoryview) -> bool:
-    """Whether data begins with a gzip header that has a BC field of two bytes first."""
-    return data[:4] == b"\x1f\x8b\x08\x04" and data[12:16] == b"BC\x02\x00"
-
-
-def looks_like_zstd(data: bytes | memoryview) -> bool:
-    """Whether data begins with a zstd frame, or with one that is to be skipped."""
-    return data[:4] == ZSTD_MAGIC or _is_skippable(data)
-
-
-def _is_skippable(data: bytes | memoryview) -> bool:
-    return data[1:4] == b"\x2a\x4d\x18" and data[0] & 0xF0 == 0x50
 
 
 def _fastest_inflate() -> Callable[[memoryview], bytes]:

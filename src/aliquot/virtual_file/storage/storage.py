@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import stat
@@ -11,6 +10,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from aliquot.errors import DataError, SourceChangedError
+from aliquot.hashing import blake2b
 
 PIECE_BYTES = 2 * 1024 * 1024
 _FINGERPRINT_BYTES = 64 * 1024
@@ -140,7 +140,7 @@ def read_identity(path: str) -> tuple[Identity, bytes]:
         tail = os.pread(descriptor, _FINGERPRINT_BYTES, max(0, found.st_size - _FINGERPRINT_BYTES))
     finally:
         os.close(descriptor)
-    fingerprint = hashlib.blake2b(head + tail, digest_size=16).hexdigest()
+    fingerprint = blake2b(head + tail, digest_size=16).hexdigest()
     return Identity(found.st_size, found.st_mtime_ns, fingerprint), head
 
 
