@@ -40,7 +40,8 @@ class JobStateError(JobError):
 class DataError(AliquotError):
     """The input is at fault. Names the file and, where known, the unit and the byte.
 
-    ``unit`` counts from 0. ``byte`` is an offset into the uncompressed content.
+    ``unit`` counts from 0. ``byte`` is an offset into the uncompressed content. ``spoiled_units``, numbered as those of
+    the source, are all those that cannot be had for the same reason: to divide them is of no use.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class DataError(AliquotError):
         unit: int | None = None,
         byte: int | None = None,
         advice: str | None = None,
+        spoiled_units: tuple[int, int] | None = None,
     ) -> None:
         self.problem = problem
+        self.spoiled_units = spoiled_units
         self.path = path
         self.unit = unit
         self.byte = byte
@@ -66,11 +69,17 @@ class DataError(AliquotError):
         super().__init__(f"{message}. {advice}" if advice else message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        keywords = {"path": self.path, "unit": self.unit, "byte": self.byte, "advice": self.advice}
+        keywords = {
+            "path": self.path,
+            "unit": self.unit,
+            "byte": self.byte,
+            "advice": self.advice,
+            "spoiled_units": self.spoiled_units,
+        }
         return (_rebuild_data_error, (type(self), self.problem, keywords))
 
 
-def _rebuild_data_error(kind: type[DataError], problem: str, keywords: dict[str, str | int | None]) -> DataError:
+def _rebuild_data_error(kind: type[DataError], problem: str, keywords: dict[str, object]) -> DataError:
     return kind(problem, **keywords)  # type: ignore[arg-type]  # the keywords come from __reduce__ above
 
 

@@ -322,7 +322,7 @@ def test_what_is_not_a_format_cannot_be_registered() -> None:
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     """With those that there are."""
-    with pytest.raises(aliquot.UsageError, match="unknown format 'xml': choose from csv, fasta, fastq, fixed, jsonl"):
+    with pytest.raises(aliquot.UsageError, match="unknown format 'xml': choose from csv, duckdb, fasta, fastq"):
         aliquot.open(write(tmp_path / "a.txt", b"a\n"), "xml")
 
 

@@ -4,14 +4,15 @@ aliquot.open -> opening      what was given: a path, a glob, a list, a range, a 
                 formats/     how bytes are divided into units, and what a unit is to Python
                 storage/     the uncompressed bytes of a file, from any place
                 scanning     where each unit begins: boundaries (pure), index, index_cache
-                source       file_source, sequences, several: what holds the units
+                source       file_source, sequences, several, datasets: what holds the units
                 virtual_file the view itself; piping, background
 """
 
+from aliquot.virtual_file.datasets import Datasets
 from aliquot.virtual_file.formats.format import Format
 from aliquot.virtual_file.formats.registry import register_format
 from aliquot.virtual_file.opening import open, together
 from aliquot.virtual_file.source import ByteRange, Source
 from aliquot.virtual_file.virtual_file import VirtualFile
 
-__all__ = ["ByteRange", "Format", "Source", "VirtualFile", "open", "register_format", "together"]
+__all__ = ["ByteRange", "Datasets", "Format", "Source", "VirtualFile", "open", "register_format", "together"]

@@ -303,6 +303,10 @@ class FilesTogether(Source):
         """The sources that are cut at the same units."""
         return self._sources
 
+    def constituents(self) -> tuple[Source, ...]:
+        """Those of all of them."""
+        return tuple(part for source in self._sources for part in source.constituents())
+
     def to_desc(self, start: int, stop: int | None) -> Description:
         """Describe each source."""
         return {

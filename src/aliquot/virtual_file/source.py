@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,10 @@ SEVERAL_SOURCES = (
     "these are several files, cut at the same units: use pipes() or instantiate() with a path for each, "
     "or take them one by one from vf.members"
 )
+
+
+# Kinds that a worker imports only where it needs them.
+_MODULES = {"tables": "aliquot.virtual_file.tables.source", "datasets": "aliquot.virtual_file.datasets"}
 
 
 class ByteRange(Struct, frozen=True):
@@ -80,6 +85,17 @@ class Source(ABC):
         for at in range(start, stop, units):
             yield self.records_of(at, min(at + units, stop))
 
+    def by_unit(self) -> Source:
+        """The same units, with records that can be taken one by one."""
+        return self
+
+    def good_cut(self, start: int, stop: int) -> int:
+        """Where to cut a step from ``start`` to ``stop``: there, or a little before where that is cheaper to read."""
+        return stop
+
+    def read_ahead(self, start: int, stop: int) -> None:
+        """These units will be read next, if nobody takes them."""
+
     @abstractmethod
     def typical_batch_units(self) -> int:
         """How many units make a batch that is neither too small to be quick nor too large for the caches."""
@@ -119,6 +135,10 @@ class Source(ABC):
         """The sources that are cut at the same units; only itself where there is one."""
         return (self,)
 
+    def constituents(self) -> tuple[Source, ...]:
+        """The sources that this one is made of; only itself where it is made of none."""
+        return (self,)
+
     def covering(self, other: Source) -> Source | None:
         """A source that holds the units of both, or None where they have nothing to do with each other."""
         return self if self == other else None
@@ -135,6 +155,8 @@ class Source(ABC):
     @staticmethod
     def any_from_desc(desc: Description) -> Source:
         """Rebuild a described source, of whatever kind it is."""
+        if desc.get("kind") in _MODULES:
+            importlib.import_module(_MODULES[desc["kind"]])
         match desc:
             case {"kind": str(kind)} if kind in Source._kinds:
                 try:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
-import secrets
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, overload
@@ -116,7 +115,7 @@ class VirtualFile:
         self._end_if_within(self._start + unit)
         if not 0 <= unit < self.count(wait=False):
             raise IndexError(f"there is no unit {where}: there are {len(self)}")
-        return self.source.records_of(self._start + unit, self._start + unit + 1)[0]
+        return self.source.by_unit().records_of(self._start + unit, self._start + unit + 1)[0]
 
     # Reading
 
@@ -125,11 +124,11 @@ class VirtualFile:
 
     def records(self) -> Iterator[Any]:
         """Every unit, parsed: text, a dict, a read, a row of an array."""
-        for batch in self.batches():
+        for batch in self.by_unit().batches():
             yield from batch
 
-    def batches(self, units: int | None = None) -> Iterator[Sequence[Any]]:
-        """Parsed units, some at a time: lists, or arrays where the format has them.
+    def batches(self, units: int | None = None) -> Iterator[Any]:
+        """Parsed units, some at a time: lists, or arrays where the format has them, or what ``as_`` says of a table.
 
         Without ``units``, as many as are quick to read and to work on.
         """
@@ -137,7 +136,12 @@ class VirtualFile:
             raise UsageError(f"batches of {units} units are not possible: at least 1")
         return self._batches(units)
 
-    def batch(self) -> Sequence[Any]:
+    def by_unit(self) -> VirtualFile:
+        """The same view, with batches whose records can be taken one by one: of a table, dicts instead of columns."""
+        source = self.source.by_unit()
+        return self if source is self.source else VirtualFile(source, self._start, self._stop)
+
+    def batch(self) -> Any:
         """All units, parsed, at once: they must fit into memory."""
         return self.source.records_of(self._start, self.stop)
 
@@ -283,7 +287,7 @@ class VirtualFile:
         stop = self._start + last if end is None else min(self._start + last, end)
         return VirtualFile(self.source, start, max(start, stop))
 
-    def _batches(self, units: int | None) -> Iterator[Sequence[Any]]:
+    def _batches(self, units: int | None) -> Iterator[Any]:
         size = units or self.source.typical_batch_units()
         at = self._start
         while True:
@@ -317,7 +321,7 @@ def _write_whole_files(views: Sequence[VirtualFile], paths: Sequence[str]) -> No
     path = ""
     try:
         for view, path in zip(views, paths, strict=True):
-            temporary = f"{os.path.dirname(path)}/.{os.path.basename(path)}.{secrets.token_hex(4)}"
+            temporary = f"{os.path.dirname(path)}/.{os.path.basename(path)}.{os.urandom(4).hex()}"
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             temporaries.append(temporary)
             try:

@@ -1,0 +1,123 @@
+"""What is known of tables before their rows are read: looked for once, in any process, and remembered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from aliquot.cache import read_record, record_path, write_record
+from aliquot.errors import DataError
+from aliquot.virtual_file.tables.registry import find_table_class
+from aliquot.virtual_file.tables.table import Facts, Table, UnreadableTable
+
+_MOST_REMEMBERED = 100_000  # tables of one directory
+
+
+class TablePlace(Struct, frozen=True):
+    """Which table of which file."""
+
+    path: str
+    inner: str
+
+
+class HowRead(Struct, frozen=True):
+    """In which format, which columns, and what becomes of them."""
+
+    format: str
+    form: str
+    columns: tuple[str, ...] | None = None
+    options: dict[str, Any] = {}
+
+    def table(self, place: TablePlace) -> Table:
+        """The table that is there, not opened yet."""
+        table_class = find_table_class(self.format)
+        return table_class(place.path, place.inner, columns=self.columns, form=self.form, options=self.options)
+
+
+class Known(Struct, frozen=True):
+    """What was found when somebody looked, and at what file."""
+
+    size_bytes: int
+    mtime_ns: int
+    facts: Facts
+
+
+def stat_of(path: str) -> tuple[int, int]:
+    """Size and time of change: what tells a file from what it was before."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        raise DataError("there is no such file", path=path, advice="Check the name and the folder") from None
+    except OSError as error:
+        raise DataError(
+            f"cannot be looked at: {error.strerror}",
+            path=path,
+            advice="Check the path, and the permissions of the folders on it",
+        ) from error
+    return found.st_size, found.st_mtime_ns
+
+
+def look(how: HowRead, place: TablePlace) -> Known:
+    """Open a table, look at its metadata, close it. One that cannot be read is one unit, with a problem."""
+    size_bytes, mtime_ns = stat_of(place.path)
+    table = how.table(place)
+    try:
+        facts = table.facts()
+    except UnreadableTable as fault:
+        facts = Facts(1, (1,), problem=problem_of(fault))
+    finally:
+        table.close()
+    return Known(size_bytes, mtime_ns, facts)
+
+
+def problem_of(fault: UnreadableTable) -> str:
+    """What is wrong, where, and what to do."""
+    where = "" if fault.byte is None else f" (byte {fault.byte})"
+    return f"{fault.problem}{where}. {fault.advice}" if fault.advice else f"{fault.problem}{where}"
+
+
+def recall(how: HowRead, places: Sequence[TablePlace]) -> dict[TablePlace, Known]:
+    """What was remembered of these; whether it is still true, the caller finds out."""
+    found: dict[TablePlace, Known] = {}
+    for directory in {os.path.dirname(place.path) for place in places}:
+        remembered = _load(_record_path(how, directory))
+        for place in places:
+            if os.path.dirname(place.path) == directory and (known := remembered.get(_name_of(place))) is not None:
+                found[place] = known
+    return found
+
+
+def remember(how: HowRead, known: Mapping[TablePlace, Known]) -> None:
+    """Keep it for the next process. What cannot be read is looked at again: it may have been mended."""
+    by_directory: dict[str, dict[str, Known]] = {}
+    for place, found in known.items():
+        if not found.facts.problem:
+            by_directory.setdefault(os.path.dirname(place.path), {})[_name_of(place)] = found
+    for directory, additional in by_directory.items():
+        path = _record_path(how, directory)
+        kept = {**_load(path), **additional}
+        if len(kept) <= _MOST_REMEMBERED:
+            write_record(path, msgspec.msgpack.encode(kept))
+
+
+def _name_of(place: TablePlace) -> str:
+    return f"{os.path.basename(place.path)}\0{place.inner}"
+
+
+def _record_path(how: HowRead, directory: str) -> str:
+    read = msgspec.json.encode([how.format, how.columns, how.options]).decode()
+    return record_path(f"{os.path.realpath(directory)}\0{read}", "tables")
+
+
+def _load(path: str) -> dict[str, Known]:
+    content = read_record(path)
+    if content is None:
+        return {}
+    try:
+        return msgspec.msgpack.decode(content, type=dict[str, Known])
+    except msgspec.DecodeError:
+        return {}
