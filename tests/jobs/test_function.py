@@ -22,7 +22,7 @@ def test_a_function_of_a_module_travels_by_its_import_path() -> None:
     """No code in the description, so that it stays small and readable."""
     job = aliquot.FunctionJob(add_up, aliquot.open(range(5)))
     assert job.to_desc()["function"] == {"import": "tests.jobs.test_function:add_up"}
-    assert job.to_desc()["join"] == {"import": "_operator:add"}
+    assert job.to_desc()["join"] == {"import": "aliquot.jobs.merging:merge"}
 
 
 @pytest.mark.parametrize("function", [lambda batch: sum(batch) + 0, partial(sum, start=0), sum, add_up])

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from aliquot.errors import JobStateError, UsageError
 from aliquot.job import NOT_RUN, Description, Done, Job, Result
+from aliquot.jobs.merging import merge
 from aliquot.jobs.travelling import TravellingFunction
 from aliquot.virtual_file import VirtualFile, open
 
@@ -16,7 +16,7 @@ class FunctionJob(Job):
 
     ``function(batch)`` is given all records of a part at once, as `VirtualFile.batch` gives them, and returns a value.
     ``source`` is a virtual file, or anything that `aliquot.open` opens. ``join(first, second)`` makes one value of
-    those of two neighbouring parts; by default it adds them.
+    those of two neighbouring parts; by default `merge` does, by what they are.
     """
 
     type_name = "aliquot.function"
@@ -25,7 +25,7 @@ class FunctionJob(Job):
         self,
         function: Callable[[Any], Any],
         source: VirtualFile | str | os.PathLike[str] | Sequence[Any],
-        join: Callable[[Any, Any], Any] = operator.add,
+        join: Callable[[Any, Any], Any] = merge,
     ) -> None:
         self._function = TravellingFunction(function)
         self._join = TravellingFunction(join)
