@@ -14,7 +14,10 @@ from aliquot.coordinator import Command, Event
 from tests.simulation.replay import failing_seeds, fault_of, replay_command, tell_failures
 from tests.simulation.scenario import Scenario, play
 
-SEEDS = 10_000
+# Any others by hand: python -m tests.simulation.replay --from 3000 --to 100000
+SEEDS = 3_000
+# In this story two results cannot be joined, which is rare.
+_A_JOIN_FAILS = 495
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -33,7 +36,7 @@ def test_the_seeds_bring_all_that_can_happen() -> None:
     """Every event and every command is part of some story, and some runs stop early."""
     seen: set[str] = set()
     ends: set[bool] = set()
-    for seed in range(200):
+    for seed in (*range(200), _A_JOIN_FAILS):
         played = play(seed)
         ends.add(played.coordinator.is_stopping)
         for line in played.story:

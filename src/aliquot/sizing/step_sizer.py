@@ -29,6 +29,8 @@ _STEPS_A_PROBE = 8
 # that is stopped was done for nothing.
 _FIRST_PART = 16
 _FIRST_PART_OF_MEMORY = 256
+# Once it is known how long a step can take at most, a larger part: of few units, three sizes could else not be tried.
+_NEXT_PART = 8
 
 
 class StepSizer:
@@ -186,7 +188,13 @@ class StepSizer:
         part = _FIRST_PART if is_end else 1
         if self._limit_bytes is not None and self.memory.is_empty:
             part = _FIRST_PART_OF_MEMORY
-        return max(1, int(min(wanted, self.fitting_units, remaining_units // part)))
+        most = remaining_units // part
+        if tried and part == _FIRST_PART:
+            # At most as much for each unit as before: there may be overhead, of which more units make less.
+            unit_seconds = (self.time.measured(tried) or 0.0) / tried
+            short_enough = self._longest_seconds / unit_seconds if unit_seconds > 0 else remaining_units
+            most = max(most, int(min(short_enough, remaining_units // _NEXT_PART)))
+        return max(1, int(min(wanted, self.fitting_units, most)))
 
     def _units_in(self, seconds: float) -> float:
         per_unit = self.time.per_unit
