@@ -7,16 +7,19 @@ from typing import Protocol
 
 import aliquot
 from bench import (
+    accumulating,
     command_guesses,
     command_overhead,
     commands,
     compressed,
     copies,
+    dimuon,
     guesses,
     importing,
     indexing,
     journal_cost,
     kills,
+    many_files,
     memory,
     pools,
     random_access,
@@ -26,6 +29,7 @@ from bench import (
     slowed,
     splitting,
     survival,
+    topeft,
 )
 from bench.data import Data, make_data
 from bench.measuring import Finding, console, print_findings
@@ -57,16 +61,20 @@ _WITHOUT_READS: dict[str, _PartWithoutReads] = {
     "simulated": simulated.run,
     "survival": survival.run,
     "memory": memory.run,
+    "accumulating": accumulating.run,
     "commands": commands.run,
     "command_guesses": command_guesses.run,
     "command_overhead": command_overhead.run,
     "journal_cost": journal_cost.run,
     "kills": kills.run,
+    "dimuon": dimuon.run,
+    "many_files": many_files.run,
+    "topeft": topeft.run,
 }
 _PARTS = (*_ON_READS, *_WITHOUT_READS)
 _REPEATS = 7
 # Where a turn may take a minute.
-_FEWER_REPEATS = {"survival": 3, "memory": 3}
+_FEWER_REPEATS = {"survival": 3, "memory": 3, "topeft": 3}
 
 
 def main() -> None:
@@ -74,7 +82,10 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="part", help=f"only these: {', '.join(_PARTS)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
     parser.add_argument(
-        "--repeats", type=int, metavar="N", help=f"how often each contender runs ({_REPEATS}; survival and memory: 3)"
+        "--repeats",
+        type=int,
+        metavar="N",
+        help=f"how often each contender runs ({_REPEATS}; survival, memory and topeft: 3)",
     )
     told = parser.parse_args()
     compileall.compile_dir(os.path.dirname(aliquot.__file__), quiet=1)

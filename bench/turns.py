@@ -93,9 +93,14 @@ def take_turns(
 
 
 def in_fresh_process(
-    contender: str, workload: str, *, quick: bool, environment: Mapping[str, str] | None = None
+    contender: str,
+    workload: str,
+    *,
+    quick: bool,
+    environment: Mapping[str, str] | None = None,
+    module: str = "bench.pool_turn",
 ) -> Turn:
-    command = [sys.executable, "-m", "bench.pool_turn", contender, workload, *(["--quick"] if quick else [])]
+    command = [sys.executable, "-m", module, contender, workload, *(["--quick"] if quick else [])]
     # With bytecode, as installed packages have it; without what an earlier turn has learned.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     learned = tempfile.mkdtemp(prefix="aliquot-bench-")

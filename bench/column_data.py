@@ -1,0 +1,48 @@
+"""Files of made-up events, made once by the examples' own generators."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+from bench.data import DIRECTORY, read_through
+from bench.measuring import console
+
+_EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples")
+# Everybody's workers find the functions of the examples as modules.
+ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(os.path.join(_EXAMPLES, name) for name in ("dimuon", "topeft_like"))}
+
+CORES = 2
+OURS = "aliquot"
+LOOP, COFFEA, DASK, POOL = "uproot.iterate", "coffea", "Dask", "ProcessPoolExecutor"
+# Without these there is nothing to measure.
+NEEDED = ("uproot", "awkward", "hist")
+
+DIMUON, MANY_FILES, ONE_FILE, TOPEFT = "dimuon", "many_files", "one_file", "topeft"
+
+
+def events_of(workload: str, *, quick: bool) -> int:
+    full = {DIMUON: 5_000_000, TOPEFT: 1_000_000}[workload]
+    return full // 10 if quick else full
+
+
+def directory_of(workload: str, *, quick: bool) -> str:
+    return os.path.join(DIRECTORY, "quick" if quick else "full", workload)
+
+
+def make_columns(workload: str, *, quick: bool) -> None:
+    """Make the files of a workload where they are not there, and bring them into the memory of the system."""
+    directory = directory_of(workload, quick=quick)
+    if not os.path.isdir(directory):
+        console.print(f"making {directory} (once)")
+        unfinished = f"{directory}.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        os.makedirs(unfinished)
+        command = [sys.executable, "-m", "bench.column_making", workload, unfinished, *(["--quick"] if quick else [])]
+        subprocess.run(command, check=True, env={**os.environ, **ENVIRONMENT})
+        os.rename(unfinished, directory)
+    for path in glob.glob(os.path.join(directory, "*")):
+        read_through(path)
