@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# What else to install: EXTRAS=,coffea (1 GB) lets the tests of coffea run.
+EXTRAS ?=
 
 .PHONY: help demo test lint types layers check bench states tools clean
 
@@ -46,7 +48,7 @@ tools:
 $(VENV)/.made: pyproject.toml
 	@echo "making $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV) || { echo "no venv module: try 'apt-get install python3-venv'"; exit 1; }
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev$(EXTRAS)]'
 	@touch $@
 
 clean:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -45,16 +47,41 @@ def sample_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("analysis.py").write_text(
         "def add_values(rows):\n    return sum(int(row['value']) for row in rows)\n"
         "def parse(line):\n    return len(line)\n"
+        "def count_muons(events):\n    return int(sum(events.nMuon))\n"
+        "def add_prices(rows):\n    return float(rows.price.sum())\n"
     )
     Path("semicolons.txt").write_text("a;b\n1;2\n")
     Path("text.txt").write_text("".join(f"{'word ' * (number % 9)}end\n" for number in range(50)))
     Path("events.bin").write_bytes(bytes(80))
     Path("molecules.sdf").write_text("water\n  O H H\n$$$$\nbenzene\n  C6 H6\n$$$$\n")
     np.save("energies.npy", np.linspace(0, 1, 1000))
+    Path("camera.frames").write_bytes(bytes(range(256)))
+    _make_tables()
     Path("logs").mkdir()
     for day in (1, 2):
         Path(f"logs/day{day}.jsonl").write_text("".join(f'{{"day": {day}, "n": {n}}}\n' for n in range(10)))
     return tmp_path
+
+
+def _make_tables() -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from tests.virtual_file.tables.making_root import write_tree
+
+    Path("nano").mkdir()
+    for number in range(3):
+        write_tree(Path(f"nano/{number}.root"))
+    sales = {"price": [number / 10 for number in range(1000)], "city": ["Bern"] * 1000}
+    pq.write_table(pa.table(sales), "sales.parquet")
+    Path("rows").mkdir()
+    for name in ("first", "second"):
+        pq.write_table(pa.table({"n": list(range(100))}), f"rows/{name}.parquet")
+    Path("rows/truncated.parquet").write_bytes(Path("rows/first.parquet").read_bytes()[:-50])
+    with contextlib.closing(sqlite3.connect("muons.sqlite")) as database, database:
+        database.execute("CREATE TABLE muons (event INTEGER, pt REAL)")
+        database.executemany("INSERT INTO muons VALUES (?, ?)", [(n // 3, float(n)) for n in range(300)])
+        database.execute("CREATE INDEX by_event ON muons (event)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -95,10 +122,13 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def test_the_table_of_formats_is_complete() -> None:
     """Every format and every suffix that aliquot knows is in docs/formats.md."""
-    from aliquot.virtual_file.formats.registry import _BUILT_IN
+    from aliquot.virtual_file.formats.registry import _BUILT_IN, find_format
 
     page = (ROOT / "docs" / "formats.md").read_text()
-    for built_in in _BUILT_IN:
+    for name, (_, suffixes) in _BUILT_IN.items():
+        built_in = find_format(name)
+        assert built_in is not None
+        assert (built_in.name, built_in.suffixes) == (name, suffixes)
         assert f"`{built_in.name}`" in page
         for suffix in built_in.suffixes:
             assert re.search(rf"[`\s]{re.escape(suffix)}[`\s]", page), f"{suffix} is not in the table"

@@ -33,11 +33,14 @@ if TYPE_CHECKING:  # for those who read types, without importing typing for thos
     )
     from aliquot.job import NOT_RUN, Bundle, Done, Failed, Job, NotRun, Part, Resources
     from aliquot.jobs import Command, CommandError, FunctionJob
+    from aliquot.jobs.merging import merge
     from aliquot.running.calls import imap, map, map_batches, run
     from aliquot.running.outcome import Failure, Outcome, Report, UnitsFailedError, UnitsSetAsideWarning
     from aliquot.running.simulating import Simulation, simulate
     from aliquot.slices import Slice
     from aliquot.virtual_file import ByteRange, Format, VirtualFile, open, register_format, together
+    from aliquot.virtual_file.tables.registry import register_table
+    from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable
 
 __version__ = "0.1.0.dev0"
 
@@ -56,17 +59,21 @@ _MODULES = {
     ),
     "aliquot.job": ("NOT_RUN", "Bundle", "Done", "Failed", "Job", "NotRun", "Part", "Resources"),
     "aliquot.jobs": ("Command", "CommandError", "FunctionJob"),
+    "aliquot.jobs.merging": ("merge",),
     "aliquot.running.calls": ("imap", "map", "map_batches", "run"),
     "aliquot.running.outcome": ("Failure", "Outcome", "Report", "UnitsFailedError", "UnitsSetAsideWarning"),
     "aliquot.running.simulating": ("Simulation", "simulate"),
     "aliquot.slices": ("Slice",),
     "aliquot.virtual_file": ("ByteRange", "Format", "VirtualFile", "open", "register_format", "together"),
+    "aliquot.virtual_file.tables.registry": ("register_table",),
+    "aliquot.virtual_file.tables.table": ("BadRows", "Facts", "Table", "UnreadableTable"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [  # the names are those of the tables above
     "NOT_RUN",
     "AliquotError",
+    "BadRows",
     "Bundle",
     "ByteRange",
     "Command",
@@ -74,6 +81,7 @@ __all__ = [  # the names are those of the tables above
     "DataError",
     "DescriptionError",
     "Done",
+    "Facts",
     "Failed",
     "Failure",
     "Format",
@@ -92,15 +100,19 @@ __all__ = [  # the names are those of the tables above
     "SiteError",
     "Slice",
     "SourceChangedError",
+    "Table",
     "UnitsFailedError",
     "UnitsSetAsideWarning",
+    "UnreadableTable",
     "UsageError",
     "VirtualFile",
     "imap",
     "map",
     "map_batches",
+    "merge",
     "open",
     "register_format",
+    "register_table",
     "run",
     "simulate",
     "sites",

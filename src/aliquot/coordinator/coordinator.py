@@ -297,7 +297,8 @@ class Coordinator:
             return
         if not worker.done_to <= event.start < event.stop <= worker.stop:
             raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
-        self._put_back(worker, Waiting(event.start, event.stop, avoid=worker.id, error=event.error), commands)
+        failed = Waiting(event.start, event.stop, avoid=worker.id, error=event.error)
+        self._put_back(worker, failed, commands, is_indivisible=event.is_indivisible)
         self._end_span(worker, "StepFailed")
 
     def _step_exhausted(self, event: StepExhausted, commands: list[Command]) -> None:
@@ -351,11 +352,15 @@ class Coordinator:
         else:
             self._put_back(worker, suspect, commands)
 
-    def _put_back(self, worker: Worker, failed: Waiting, commands: list[Command]) -> None:
+    def _put_back(
+        self, worker: Worker, failed: Waiting, commands: list[Command], *, is_indivisible: bool = False
+    ) -> None:
         """All of a span that was not sent up waits again; the step that failed, apart."""
         self._put_back_others(worker, failed)
         is_whole = failed.start == worker.span_start and failed.stop == worker.stop
-        following = after_failure(failed, attempts_before=worker.attempts, is_whole=is_whole)
+        following = after_failure(
+            failed, attempts_before=worker.attempts, is_whole=is_whole, is_indivisible=is_indivisible
+        )
         for waiting in following:
             self._waiting.add(waiting._replace(needed_bytes=self._heavy_bytes_of(worker)))
         if not following:

@@ -1,7 +1,6 @@
 """What the coordinator is told. All that it knows comes from these, and they are enough to repeat a run."""
 
-from __future__ import annotations
-
+# Without postponed annotations: each of them would be compiled, which doubles the time that this takes to import.
 from typing import NamedTuple
 
 from aliquot.coordinator.records import record
@@ -68,13 +67,17 @@ class Trimmed(NamedTuple):
 
 @record
 class StepFailed(NamedTuple):
-    """The step ``start`` up to ``stop`` raised; the worker is well, and has dropped the rest of its span."""
+    """The step ``start`` up to ``stop`` raised; the worker is well, and has dropped the rest of its span.
+
+    It is indivisible where all of its units cannot be had for one reason: a part of them would fare no better.
+    """
 
     worker: int
     span: int
     start: int
     stop: int
     error: int
+    is_indivisible: bool = False
 
 
 @record

@@ -19,13 +19,18 @@ from aliquot.coordinator.waiting import Waiting
 _MOST_ATTEMPTS = 2
 
 
-def after_failure(failed: Waiting, *, attempts_before: int, is_whole: bool) -> list[Waiting]:
+def after_failure(
+    failed: Waiting, *, attempts_before: int, is_whole: bool, is_indivisible: bool = False
+) -> list[Waiting]:
     """What is to be tried next; nothing if it is to be given up.
 
     ``failed`` has the units, the worker to avoid and the error. They were a part of what had failed before, or all of
     it (``is_whole``): what failed as a part of more is first tried by itself, unless halves are being tried already.
+    What is indivisible is given up as it is.
     """
     attempts = attempts_before + 1
+    if is_indivisible:
+        return [] if attempts >= _MOST_ATTEMPTS else [failed._replace(attempts=attempts)]
     is_decisive = is_whole or attempts_before >= _MOST_ATTEMPTS
     if attempts < _MOST_ATTEMPTS or not is_decisive:
         return [failed._replace(attempts=attempts)]

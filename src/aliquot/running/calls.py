@@ -6,11 +6,12 @@ about as long, and go on at the same time.
 
 from __future__ import annotations
 
-import operator
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from aliquot.jobs.merging import merge
+from aliquot.running.preloading import libraries_for
 from aliquot.workers.nursery import start_nursery
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from aliquot.virtual_file import VirtualFile
 
 Value = TypeVar("Value")
+Functions: TypeAlias = Callable[[Any], Any] | Mapping[str, Callable[[Any], Any]] | Sequence[Callable[[Any], Any]]
 Source: TypeAlias = "VirtualFile | str | os.PathLike[str] | Iterable[Any]"
 
 
@@ -69,7 +71,7 @@ def map(
     >>> aliquot.map(math.sqrt, range(4))
     [0.0, 1.0, 1.4142135623730951, 1.7320508075688772]
     """
-    start_nursery(function)
+    start_nursery(function, libraries_for(function, items))
     from aliquot.running import one_run, options, planning
 
     told = options.make_options(
@@ -114,7 +116,7 @@ def imap(
     Work begins at once and goes on while values are used; it waits when too many are not taken. Closing the iterator,
     or leaving it to the garbage collector, ends the work.
     """
-    start_nursery(function)
+    start_nursery(function, libraries_for(function, items))
     from aliquot.running import one_run, options, planning
 
     told = options.make_options(
@@ -133,10 +135,10 @@ def imap(
 
 
 def map_batches(
-    function: Callable[[Any], Value],
-    source: Source,
+    function: Functions,
+    source: Source | Mapping[str, Source],
     *,
-    join: Callable[[Value, Value], Value] = operator.add,
+    join: Callable[[Any, Any], Any] = merge,
     ordered: bool = True,
     on: Local | None = None,
     memory: int | str | None = None,
@@ -151,20 +153,30 @@ def map_batches(
     fresh: bool = False,
     resume_anyway: bool = False,
     progress: bool | None = None,
-) -> Value:
+) -> Any:
     """Call a function on batches of units, on all cores, and join what it returns into one value.
 
     ``function(batch)`` is given some neighbouring units: a list of records, an array, a range, whatever the source has.
-    How many is found out while running. ``join(first, second)`` makes one of two values, by default their sum; with
-    ``ordered=True`` the units of ``first`` come right before those of ``second``, else they are joined as they come,
-    which suits sums, counts and histograms. The function must not depend on where the source is cut.
+    How many is found out while running. ``join(first, second)`` makes one of two values, by default as `merge` does, by
+    what they are: numbers, arrays and histograms are added, dicts merged key by key. With ``ordered=True`` the units of
+    ``first`` come right before those of ``second``, else they are joined as they come, which suits sums, counts and
+    histograms. The function must not depend on where the source is cut.
+
+    Several functions are called on the same batches, in one pass: a dict of them gives a dict of values, a list or
+    tuple a list. ``join`` is for each of their values.
+
+    ``source`` may be a dict of datasets, each a virtual file or anything that `open` opens: the value is then a dict
+    that has one for each name, as if the function were run over each of them, but it is one run. A dataset all of whose
+    units have failed is left out.
 
     The other arguments are those of `map`.
 
     >>> aliquot.map_batches(sum, range(1_000_001))
     500000500000
+    >>> aliquot.map_batches({"sum": sum, "count": len}, {"few": range(3), "more": range(10)})
+    {'few': {'sum': 3, 'count': 3}, 'more': {'sum': 45, 'count': 10}}
     """
-    start_nursery(function)
+    start_nursery(function, libraries_for(function, source))
     from aliquot.running import one_run, options, planning
 
     told = options.make_options(
@@ -183,7 +195,7 @@ def map_batches(
         progress=progress,
     )
     plan = planning.plan_batches(function, source, join, told, is_ordered=ordered)
-    return one_run.value_of(plan)  # type: ignore[no-any-return]
+    return one_run.value_of(plan)
 
 
 def run(
@@ -214,7 +226,7 @@ def run(
     are. Outputs that exist are only replaced with ``force``. With ``forget``, what earlier runs of it have learned is
     not used.
     """
-    start_nursery(job)
+    start_nursery(job, libraries_for(getattr(job, "function", None), getattr(job, "source", None)))
     from aliquot.running import one_run, options, planning
 
     told = options.make_options(

@@ -99,6 +99,9 @@ def _identity_of_plan(plan: Plan) -> dict[str, Any]:
     if plan.view is not None:
         identity["first unit"] = plan.view.start
         identity["inputs"] = [describe_input(path) for path in plan.view.source.paths()]
+        units_by_name = getattr(plan.view.source, "units_by_name", None)
+        if units_by_name is not None:
+            identity["datasets"] = [[name, units] for name, units in units_by_name.items()]
     elif plan.sent_items is not None:
         identity["items"] = _checksum(plan.sent_items)
     elif plan.stepper.items is not None:

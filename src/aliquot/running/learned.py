@@ -13,6 +13,7 @@ from aliquot.cache import cache_directory
 from aliquot.sizing import MEMORY_QUANTILE, LinearModel
 
 _VERSION = 1
+_LONGEST_NAMES = 180
 
 
 def fingerprint(*functions: Any) -> str:
@@ -31,7 +32,8 @@ def fingerprint(*functions: Any) -> str:
         checksum = _checksum_code(
             getattr(function, "__code__", None), zlib.crc32(f"{module}:{name}".encode(), checksum)
         )
-    return f"{'-'.join(names)}-{checksum:08x}"
+    # It is the name of a file; the checksum is of all of them.
+    return f"{'-'.join(names)[:_LONGEST_NAMES]}-{checksum:08x}"
 
 
 def load(key: str) -> tuple[LinearModel, LinearModel]:

@@ -330,6 +330,7 @@ def _make_report(
         cpu_seconds=workplace.cpu_seconds,
         read_bytes=workplace.read_bytes,
         written_bytes=workplace.written_bytes,
+        moved_cuts=workplace.moved_cuts,
         scratch_bytes=workplace.scratch_bytes,
         peak_bytes=tally.peak_bytes,
         lost_workers=tally.lost_workers,

@@ -77,6 +77,7 @@ class Report(NamedTuple):
     spilled_bytes: int
     read_bytes: int = 0  # by workers and their programs, from wherever
     written_bytes: int = 0
+    moved_cuts: int = 0  # steps that end where a group of rows does (a basket, a row group), as that costs nothing
     scratch_bytes: int = 0  # the most that a worker had in temporary files, where they are limited
     failed_units: int = 0  # set aside
     left_units: int = 0  # never begun, as the run stopped
@@ -101,7 +102,10 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         done = f"{format_count(self.units)} units in {format_seconds(self.wall_seconds)}"
-        shape = f"{self.tasks} tasks, {format_count(self.steps)} steps, {self.steals} steals on {self.cores} cores"
+        cuts = f" ({format_count(self.moved_cuts)} cut where a group of rows ends)" if self.moved_cuts else ""
+        shape = (
+            f"{self.tasks} tasks, {format_count(self.steps)} steps{cuts}, {self.steals} steals on {self.cores} cores"
+        )
         lost = f", {self.lost_workers} workers lost" if self.lost_workers else ""
         memory = f", at most {format_bytes(self.peak_bytes)} a worker" if self.peak_bytes else ""
         notes = [

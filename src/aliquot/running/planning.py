@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aliquot.errors import UsageError
+from aliquot.running.looking import look_at_tables
 from aliquot.running.options import Options
 from aliquot.running.plan import Plan
 from aliquot.running.results import JoinSink, ListSink
+from aliquot.running.several import call, call_on_datasets
 from aliquot.workers.stepping import BatchStepper, EachStepper, RangeItems, SentItems, SourceItems
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, is_ordered: bool = True) -> Plan:
     """A function of one unit."""
     _check_callable(function)
-    found, units, sent = _items_of(items if _gives_units_by_slice(items) else _listed(items))
+    found, units, sent = _items_of(items if _gives_units_by_slice(items) else _listed(items), options)
+    if isinstance(found, SourceItems):
+        found = SourceItems(found.view.by_unit())
     plan = Plan(
         stepper=EachStepper(function, found),
         units=units,
@@ -39,22 +43,33 @@ def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, i
 
 
 def plan_batches(
-    function: Callable[[Any], Any], source: Any, join: Callable[[Any, Any], Any], options: Options, *, is_ordered: bool
+    function: Any, source: Any, join: Callable[[Any, Any], Any], options: Options, *, is_ordered: bool
 ) -> Plan:
-    """A function of many units at once."""
+    """A function of many units at once, or several; over one source, or a dict of datasets."""
     if not callable(join):
         raise UsageError(f"join={join!r:.200} is not a function: it makes one value of two")
-    _check_callable(function)
-    found, units, sent = _items_of(source)
+    called = call(function, join)
+    if isinstance(source, Mapping):
+        from aliquot.virtual_file import VirtualFile
+        from aliquot.virtual_file.datasets import Datasets, open_datasets
+
+        views = open_datasets(source)
+        for view in views.values():
+            look_at_tables(view.source, options)
+        source = VirtualFile(Datasets(views))
+        called = call_on_datasets(called, source)
+        if options.set_aside is not None:
+            source.source.header(0)  # refuses what cannot be written to one file
+    found, units, sent = _items_of(source, options)
     plan = Plan(
-        stepper=BatchStepper(function, found, join),
+        stepper=BatchStepper(called.function, found, called.join),
         units=_some(units),
         sent_items=sent,
-        sink=JoinSink(join),
-        functions=(function, join),
-        join=None if is_ordered else join,
+        sink=called.sink(),
+        functions=called.functions,
+        join=None if is_ordered else called.join,
         is_ordered=is_ordered,
-        label=_name_of(function),
+        label=called.label,
         options=options,
         view=found.view if isinstance(found, SourceItems) else None,
     )
@@ -133,12 +148,12 @@ def _kept(plan: Plan) -> Plan:
     return plan._replace(keeping=keep_plan(plan))
 
 
-def _items_of(source: Any) -> tuple[Items, int, Sequence[Any] | None]:
+def _items_of(source: Any, options: Options) -> tuple[Items, int, Sequence[Any] | None]:
     """Where units come from, how many there are, and those that are sent from here, if any."""
     if isinstance(source, range):
         return RangeItems(source), len(source), None
     if isinstance(source, str | os.PathLike) or _is_virtual_file(source):
-        return _items_of_file(source)
+        return _items_of_file(source, options)
     items = source if _can_be_sliced(source) else _listed(source)
     return SentItems(), len(items), items
 
@@ -168,11 +183,12 @@ def _listed(source: Any) -> list[Any]:
     return list(units)
 
 
-def _items_of_file(source: Any) -> tuple[Items, int, Sequence[Any] | None]:
+def _items_of_file(source: Any, options: Options) -> tuple[Items, int, Sequence[Any] | None]:
     from aliquot.virtual_file import VirtualFile, open
     from aliquot.virtual_file.sequences import ItemsSource, RangeSource
 
     view = source if isinstance(source, VirtualFile) else open(source)
+    look_at_tables(view.source, options)
     # To its end now, once: the workers find the index in the cache.
     units = len(view)
     if isinstance(view.source, ItemsSource | RangeSource):

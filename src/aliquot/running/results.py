@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from aliquot.coordinator import Append, Finish, Merge, Skip, Spill
 from aliquot.running.outcome import Failure
 from aliquot.workers.packing import Packed, pack
-from aliquot.workers.stepping import add_note
+from aliquot.workers.stepping import JoinedValues, add_note
 
 _MOST_UNPACKED_BYTES = 64 << 20
 _MOST_KEPT_FILES = 64
@@ -53,21 +53,18 @@ class JoinSink:
     """One value, joined from the first unit upward."""
 
     def __init__(self, join: Callable[[Any, Any], Any]) -> None:
-        self._join = join
-        self._value: Any = None
-        self._is_empty = True
+        self._joined = JoinedValues(join)
 
     def append(self, start: int, stop: int, value: Any) -> None:
         """Join it to what came before."""
-        self._value = value if self._is_empty else self._join(self._value, value)
-        self._is_empty = False
+        self._joined.add(value)
 
     def skip(self, failure: Failure) -> None:
         """Go on without them."""
 
     def finish(self, value: Any) -> Any:
         """The joined value, or the one that was merged."""
-        return value if self._is_empty else self._value
+        return value if self._joined.is_empty else self._joined.take()
 
 
 class StreamSink:
@@ -186,7 +183,9 @@ class Results:
         assert self._join is not None
         start, stop, kept = self._kept.pop(first)
         _, _, other = self._kept.pop(second)
-        self._kept[first] = (start, stop, _Loaded(self._join(self._load(kept), self._load(other))))
+        # What was made here of two may be changed, where there is a way to: nobody else has it.
+        join = getattr(self._join, "into", self._join) if isinstance(kept, _Loaded) else self._join
+        self._kept[first] = (start, stop, _Loaded(join(self._load(kept), self._load(other))))
 
     def _spill(self, result: int) -> None:
         start, stop, kept = self._kept[result]

@@ -1,24 +1,32 @@
+"""The parent's side of the nursery. Every run waits for this to be imported: only then can the nursery be started."""
+
 from __future__ import annotations
 
 import _socket
 import atexit
 import contextlib
 import os
-import pickle
 import select
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from _pickle import dumps
 
 from aliquot import workers
 from aliquot.errors import SiteError
-from aliquot.workers.nursery_main import _DESCRIPTORS, _EXIT, _SIZE, LIFELINE, REQUESTS
+from aliquot.workers.nursery_main import _DESCRIPTORS, _EXIT, _SIZE, LIFELINE, REQUESTS, THREAD_VARIABLES
 
-# Libraries that start a thread for each core would start as many in each worker.
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterator
+    from typing import Any
+else:
+    import _signal as signal  # without enum, which takes milliseconds to import
+
+
+# To have these at hand or not makes little difference.
+_LIGHT = {"cloudpickle", "aliquot.workers.command_stepping"}
 
 
 class Nursery:
@@ -35,13 +43,14 @@ class Nursery:
         self.parent = os.getpid()
         self._socket, theirs = _socketpair()
         try:
-            self._process = _spawn(theirs.fileno(), _lifeline().reading_end)
+            self._process = _spawn(theirs.fileno(), _reading_end_of_lifeline())
         except BaseException:
             self._socket.close()
             raise
         finally:
             theirs.close()
         self._send((list(sys.path), preload))
+        self._preloaded = frozenset(preload)
 
     def fork(
         self,
@@ -56,7 +65,7 @@ class Nursery:
         It makes the directory ``scratch`` for its temporary files, and puts itself into the ``cage``.
         """
         environment = dict(os.environ)
-        for name in _THREAD_VARIABLES:
+        for name in THREAD_VARIABLES:
             environment.setdefault(name, str(threads))
         surroundings = {
             "path": list(sys.path),
@@ -98,6 +107,15 @@ class Nursery:
             return self._exit_codes.pop(token)
 
     @property
+    def has_workers(self) -> bool:
+        """Whether somebody may still ask about one of its workers."""
+        return bool(self._wanted)
+
+    def suits(self, preload: tuple[str, ...] | None) -> bool:
+        """Whether it has imported what is wanted, and little else; None: whatever it has."""
+        return preload is None or self._preloaded - _LIGHT == frozenset(preload) - _LIGHT
+
+    @property
     def is_alive(self) -> bool:
         """Whether it can fork, and is this process's own."""
         if self.parent != os.getpid() or self._is_broken:
@@ -121,7 +139,7 @@ class Nursery:
                 os.waitpid(self._process, 0)
 
     def _send(self, request: Any, descriptors: tuple[int, ...] = ()) -> None:
-        content = pickle.dumps(request, protocol=5)
+        content = dumps(request, protocol=5)
         ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, _DESCRIPTORS.pack(*descriptors))] if descriptors else []
         try:
             self._socket.sendmsg([_SIZE.pack(len(content))], ancillary)
@@ -157,41 +175,42 @@ class Nursery:
         return self._has_read
 
 
-class _Lifeline(NamedTuple):
-    """A pipe on which nothing is written: see lifeline.py. One for each process, as long as it lives."""
-
-    reading_end: int
-    writing_end: int
-
-
 _nursery: Nursery | None = None
 _nursery_lock = threading.Lock()
-_the_lifeline: _Lifeline | None = None
+# Both ends of a pipe on which nothing is written: see lifeline.py. One for each process, as long as it lives.
+_lifeline: tuple[int, int] | None = None
 
 
-def _lifeline() -> _Lifeline:
-    global _the_lifeline  # noqa: PLW0603  # one for each process
-    if _the_lifeline is None:
-        _the_lifeline = _Lifeline(*os.pipe())
-    return _the_lifeline
+def _reading_end_of_lifeline() -> int:
+    global _lifeline  # noqa: PLW0603  # one for each process
+    if _lifeline is None:
+        _lifeline = os.pipe()
+    return _lifeline[0]
 
 
-def start_nursery(function: Any) -> None:
-    """Start it before it is needed, with what the workers will need to unpickle a function."""
+def start_nursery(function: Any, libraries: tuple[str, ...] = ()) -> None:
+    """Start it before it is needed, with what the workers will need to unpickle a function and to read its units."""
     if not workers.inside_worker:
-        the_nursery(preload=() if _is_importable(function) else ("cloudpickle",))
+        the_nursery(preload=libraries if _is_importable(function) else ("cloudpickle", *libraries))
 
 
-def the_nursery(preload: tuple[str, ...] = ()) -> Nursery:
-    """The nursery of this process, started if there is none."""
+def the_nursery(preload: tuple[str, ...] | None = None) -> Nursery:
+    """The nursery of this process, started if there is none, or none that has imported just this and can be replaced.
+
+    What a nursery has imported, all its workers hold: a run that does not need it would have less memory for its steps.
+    """
     global _nursery  # noqa: PLW0603  # one for each process
     with _nursery_lock:
-        if _nursery is None or not _nursery.is_alive:
-            if _nursery is None:
-                atexit.register(_close_nursery)
-            else:
-                _nursery.close()
-            _nursery = Nursery(preload)
+        if _nursery is None:
+            atexit.register(_close_nursery)
+        elif _nursery.is_alive:
+            if _nursery.suits(preload) or _nursery.has_workers:
+                return _nursery
+            _nursery.kill_itself()  # it may still be importing
+            _nursery.close()
+        else:
+            _nursery.close()
+        _nursery = Nursery(preload or ())
         return _nursery
 
 
@@ -209,16 +228,16 @@ def _close_nursery() -> None:
 
 
 def _renew_after_fork() -> None:
-    global _nursery, _nursery_lock, _the_lifeline  # noqa: PLW0603
+    global _nursery, _nursery_lock, _lifeline  # noqa: PLW0603
     _nursery_lock = threading.Lock()
     if _nursery is not None:
         _nursery._socket.close()
         _nursery = None
-    if _the_lifeline is not None:
+    if _lifeline is not None:
         # It is the parent's: held open here, it would keep the parent's workers alive.
-        os.close(_the_lifeline.reading_end)
-        os.close(_the_lifeline.writing_end)
-        _the_lifeline = None
+        for end in _lifeline:
+            os.close(end)
+        _lifeline = None
 
 
 os.register_at_fork(after_in_child=_renew_after_fork)
@@ -239,7 +258,7 @@ def _spawn(requests: int, lifeline: int) -> int:
         ]
         arguments = [sys.executable, *_interpreter_flags(), "-c", code]
         # It forks, and so has one thread, whatever it imports; workers have an environment of their own.
-        environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")}
+        environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
         try:
             # A group of its own: Ctrl-C in a terminal is for the parent alone.
             return os.posix_spawn(sys.executable, arguments, environment, file_actions=actions, setpgroup=0)

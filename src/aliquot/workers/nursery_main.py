@@ -27,21 +27,29 @@ _EXIT = struct.Struct("<qi")
 
 # Told instead of an exit code where the system refused to start a process.
 CANNOT_FORK = 1000
+# Libraries that start a thread for each core would start as many in each worker.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 # The descriptors that the nursery is started with.
 REQUESTS, LIFELINE = 3, 4
 
 
 def main() -> None:
     """Fork a worker for each request, and tell when one has ended, until the parent is gone."""
+    # What is imported stays: to look for garbage in it takes milliseconds.
+    gc.disable()
     _occupy_standard_descriptors()
     requests = _socket.socket(fileno=REQUESTS)
     path, preload = _receive(requests)[0]
     sys.path[:] = path
     # Imported once, for all workers.
-    for module in ("aliquot.workers.main", *preload):
-        __import__(module)
-    gc.collect()
+    __import__("aliquot.workers.main")
+    for module in preload:
+        try:
+            __import__(module)
+        except Exception:
+            pass  # whoever needs it will say so
     gc.freeze()
+    gc.enable()
     _Nursery(requests).serve()
 
 

@@ -11,10 +11,19 @@ from aliquot.measuring.usage import directory_bytes
 from aliquot.sizing import ReportPacer
 from aliquot.workers import channel as messages
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
-from aliquot.workers.stepping import EachStepper, SentItems, StepTimeoutError, UnitError, add_note, bounded_repr
+from aliquot.workers.stepping import (
+    BatchStepper,
+    EachStepper,
+    SentItems,
+    StepTimeoutError,
+    UnitError,
+    add_note,
+    bounded_repr,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from aliquot.workers.channel import Message
@@ -70,6 +79,7 @@ class SpanRun:
         self._busy_seconds = 0.0
         self._used = worker.usage.read()  # until the last measurement
         self._usage = (0.0, 0, 0, 0)  # CPU seconds, bytes read and written, bytes in the scratch directory
+        self._moved_cuts = 0  # ends of steps
         self._stopped_steps = 0  # that did not fit
         self._stopped_seconds = 0.0
         self._seen: list[tuple[float, float, float]] = []  # units of a step, seconds, how many
@@ -80,6 +90,7 @@ class SpanRun:
         self._largest_step = 0
         self._resident_bytes = 0  # at the last report
         self._grown_bytes = 0
+        self._packed_bytes = 0  # what was sent up last
         # Items that the parent sends.
         items = stepper.items
         self._sent = items if isinstance(items, SentItems) else None
@@ -88,22 +99,21 @@ class SpanRun:
         self._window_bytes = 0
         if self._sent is not None:
             self._sent.clear(start)
+        # Where units are stored in groups, steps rather end with one.
+        self._good_cut: Callable[[int, int], int] | None = getattr(items, "good_cut", None)
         if hasattr(stepper, "claim_more"):
             stepper.claim_more = self._claim_more
 
     def run(self) -> None:
         """Run steps until nothing of the span is left."""
-        meter, sizer, cell, worker = self._meter, self._sizer, self._cell, self._worker
-        meter.reset()
-        self._resident_bytes = meter.resident_bytes()
+        cell, worker = self._cell, self._worker
+        self._meter.reset()
+        self._resident_bytes = self._meter.resident_bytes()
         done_to = self._reported_to
         while True:
             if cell.allowed_bytes != self._allowed_bytes:
                 self._take_allowance()
-            wanted = min(sizer.choose(cell.unstarted_units(), is_end=self._is_end), self._most_units)
-            if self._sent is not None and wanted:
-                wanted = self._have_items(done_to, wanted)
-            start, stop = cell.claim(self._span, wanted)
+            start, stop = cell.claim(self._span, self._wanted_units(done_to))
             if start == stop:
                 break
             self._step_start = start
@@ -144,6 +154,18 @@ class SpanRun:
             self._report(done_to)
         self._limit.lift()
 
+    def _wanted_units(self, start: int) -> int:
+        """How many units the next step should have: those that are here, and best to cut off."""
+        left = self._cell.unstarted_units()
+        wanted = min(self._sizer.choose(left, is_end=self._is_end), self._most_units)
+        if self._sent is not None and wanted:
+            return self._have_items(start, wanted)
+        if self._good_cut is not None and 1 < wanted < left:
+            stop = self._good_cut(start, start + wanted)
+            self._moved_cuts += stop < start + wanted
+            return stop - start
+        return wanted
+
     def _claim_more(self, units: int) -> tuple[int, int]:
         """Further units for a step that can take some; none beyond what would fit."""
         most_units = 1 if self._sizer.is_one_by_one else min(self._most_units, self._sizer.fitting_units)
@@ -164,11 +186,19 @@ class SpanRun:
         if is_last or is_long_ago or self._worker.is_tight:
             self._measure(now_seconds)
         is_due = is_last or self._reports_each_step or self._is_overfull
-        if (is_due or self._pacer.is_due(now_seconds, self._grown_bytes)) and not self._report(done_to):
+        if (is_due or self._pacer.is_due(now_seconds, self._waiting_bytes())) and not self._report(done_to):
             return False
         if self._is_overfull:
             raise ReplacedError
         return True
+
+    def _waiting_bytes(self) -> int:
+        """By how much what waits to be sent up has grown.
+
+        A joined value as large as the last one, such as a histogram, does not pile up: it is not sent for its size.
+        """
+        joined_bytes = self._packed_bytes if isinstance(self._stepper, BatchStepper) else 0
+        return self._grown_bytes - joined_bytes
 
     def _end_if_forked(self) -> None:
         """The user's function has forked, and this is the child: the parent alone goes on with the span."""
@@ -256,7 +286,7 @@ class SpanRun:
     def _send_report(self, stop: int, packed: Packed) -> None:
         setup_seconds, self._setup_seconds = self._setup_seconds, None
         self._learn()
-        packed_bytes = packed.total_bytes
+        packed_bytes = self._packed_bytes = packed.total_bytes
         flush_output()
         self._channel.send(
             messages.REPORT,
@@ -266,7 +296,7 @@ class SpanRun:
                 stop,
                 self._steps,
                 self._busy_seconds,
-                self._usage,
+                (*self._usage, self._moved_cuts),
                 setup_seconds,
                 tuple(self._seen),
                 tuple(self._seen_peaks),
@@ -281,6 +311,7 @@ class SpanRun:
         self._steps = 0
         self._busy_seconds = self._stopped_seconds = 0.0
         self._usage = (0.0, 0, 0, 0)
+        self._moved_cuts = 0
         self._stopped_steps = 0
         self._seen.clear()
         self._seen_peaks.clear()
@@ -395,6 +426,8 @@ class SpanRun:
             failure.start = self._reported_to
         elif failure.start > self._reported_to and not self._report(failure.start):
             return
+        if failure.reaches_to > failure.stop == self._cell.claimed_to:
+            _, failure.stop = self._cell.claim(self._span, failure.reaches_to - failure.stop)
         self._worker.send_failure(self._span, failure, messages.FAILED)
 
     def _fail_to_pack(self, value: Any, stop: int, error: BaseException) -> None:

@@ -73,6 +73,7 @@ class UnitError(Exception):
         self.stop = stop
         self.shown = shown
         self.spoils_earlier_steps = spoils_earlier_steps  # what was kept of them is not good any more
+        self.reaches_to = stop  # units up to there would fail as well
 
     def forget_frames(self) -> None:
         """Let go of the function's variables, which a traceback keeps alive."""
@@ -103,12 +104,19 @@ class SourceItems:
 
     def __init__(self, view: Any) -> None:
         self.view = view
-        self._first = view.start
+        self.first = view.start
 
     def get(self, start: int, stop: int) -> Sequence[Any]:
-        """Parsed units."""
-        records: Sequence[Any] = self.view.source.records_of(self._first + start, self._first + stop)
+        """Parsed units; those that probably come next are read ahead."""
+        source, start, stop = self.view.source, self.first + start, self.first + stop
+        records: Sequence[Any] = source.records_of(start, stop)
+        source.read_ahead(stop, min(2 * stop - start, self.view.stop))
         return records
+
+    def good_cut(self, start: int, stop: int) -> int:
+        """Where to end a step, so that little is read twice."""
+        cut: int = self.view.source.good_cut(self.first + start, self.first + stop) - self.first
+        return cut
 
 
 class SentItems:
@@ -193,7 +201,7 @@ class EachStepper:
 
     def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Call the function on each, until all are done or patience ends."""
-        items = _get(self.items, start, stop)
+        items, stop = _get(self.items, start, stop)
         before = len(self._values)
         try:
             if patience_seconds is None or stop - start == 1:
@@ -237,6 +245,37 @@ class EachStepper:
         return values
 
 
+class JoinedValues:
+    """What values have become so far, one after the other.
+
+    Where the join has a way to do it (``join.into``, as `merge` has), what was made of two values is changed from then
+    on: of large ones, there are two, not three. The values themselves belong to others, and are never changed.
+    """
+
+    def __init__(self, join: Callable[[Any, Any], Any]) -> None:
+        self._join = join
+        self._join_into: Callable[[Any, Any], Any] = getattr(join, "into", join)
+        self._value: Any = None
+        self._count = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was none since the last time."""
+        return not self._count
+
+    def add(self, value: Any) -> None:
+        """Join it to what came before."""
+        if self._count:
+            value = (self._join if self._count == 1 else self._join_into)(self._value, value)
+        self._value = value
+        self._count += 1
+
+    def take(self) -> Any:
+        """What they have become; None if there was none. It begins anew."""
+        value, self._value, self._count = self._value, None, 0
+        return value
+
+
 class BatchStepper:
     """A function of many units at once; what it returns is joined with what it returned before."""
 
@@ -246,23 +285,24 @@ class BatchStepper:
         self._function = function
         self.join = join
         self.items = items
-        self._value: Any = None
-        self._is_empty = True
+        self._joined = JoinedValues(join)
+
+    def __reduce__(self) -> tuple[type[BatchStepper], tuple[Any, ...]]:
+        return (BatchStepper, (self._function, self.items, self.join))
 
     def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Call the function once, and join."""
-        items = _get(self.items, start, stop)
+        items, stop = _get(self.items, start, stop)
         try:
             value = self._function(items)
         except BaseException as error:
             shown = bounded_repr(items, 0) if stop - start == 1 else None
             raise UnitError(error, start, stop, shown) from error
         try:
-            self._value = value if self._is_empty else self.join(self._value, value)
+            self._joined.add(value)
         except BaseException as error:
             # It may have changed what was joined before, in part.
             raise UnitError(error, start, stop, spoils_earlier_steps=True) from error
-        self._is_empty = False
         return stop
 
     def keep_note(self, note: Callable[[int], None], *, of_each: bool) -> None:
@@ -270,8 +310,7 @@ class BatchStepper:
 
     def take(self) -> Any:
         """The joined value."""
-        value, self._value, self._is_empty = self._value, None, True
-        return value
+        return self._joined.take()
 
 
 class JobStepper:
@@ -359,14 +398,28 @@ def bounded_repr(items: Sequence[Any], index: int) -> str | None:
     return shown if len(shown) <= _LONGEST_REPR else f"{shown[:_LONGEST_REPR]}... ({len(shown):,} characters)"
 
 
-def _get(items: Items, start: int, stop: int) -> Sequence[Any]:
+def _get(items: Items, start: int, stop: int) -> tuple[Sequence[Any], int]:
+    """The units of a step, or those before the first that cannot be had; and where these end."""
     try:
         found = items.get(start, stop)
         if len(found) != stop - start:
             raise RuntimeError(f"{stop - start} units were wanted, and the source gave {len(found)}")  # noqa: TRY301
     except BaseException as error:
-        raise UnitError(error, start, stop) from error
-    return found
+        spoiled_start, spoiled_stop = _spoiled(items, error) or (start, stop)
+        if start < spoiled_start < stop:
+            return _get(items, start, spoiled_start)
+        failure = UnitError(error, start, min(stop, max(spoiled_stop, start + 1)))
+        failure.reaches_to = spoiled_stop
+        raise failure from error
+    return found, stop
+
+
+def _spoiled(items: Items, error: BaseException) -> tuple[int, int] | None:
+    """The units that cannot be had for the same reason, as far as the source can tell."""
+    spoiled = getattr(error, "spoiled_units", None)
+    if spoiled is None or not isinstance(items, SourceItems):
+        return None
+    return spoiled[0] - items.first, spoiled[1] - items.first
 
 
 def _done(value: Any) -> Any:

@@ -87,6 +87,7 @@ class Workplace:
         self.cpu_seconds = 0.0  # that workers and their programs used
         self.read_bytes = 0
         self.written_bytes = 0
+        self.moved_cuts = 0  # of steps, to where a group of units ends
         self.scratch_bytes = 0  # the most that a worker had in its scratch directory
         self._scratch = None if work.disk_bytes is None else _make_scratch()
         self._cage = self._open_cage() if is_caged else None
@@ -391,7 +392,8 @@ class Workplace:
                 assert message.value is not None
                 kind = "hung" if summary.startswith("StepTimeoutError") else "raised"
                 error = StepError(summary, trace, _load_error(message.value), start, stop, shown, kind)
-                self._events.append(StepFailed(worker.number, span, start, stop, self._keep(error)))
+                is_indivisible = getattr(error.exception, "spoiled_units", None) is not None
+                self._events.append(StepFailed(worker.number, span, start, stop, self._keep(error), is_indivisible))
             case messages.EXHAUSTED:
                 span, start, stop, summary, trace, shown, peak_bytes, seconds = message.numbers
                 assert message.value is not None
@@ -408,6 +410,7 @@ class Workplace:
         self.cpu_seconds += usage[0]
         self.read_bytes += usage[1]
         self.written_bytes += usage[2]
+        self.moved_cuts += usage[4]
         self.scratch_bytes = max(self.scratch_bytes, usage[3])
         self._false_starts = 0
         worker.has_reported = True

@@ -1,0 +1,65 @@
+"""Tables that nobody has looked at, looked at by the workers of a run of their own: many files take long to open."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from aliquot.errors import DataError
+
+if TYPE_CHECKING:
+    from aliquot.running.options import Options
+    from aliquot.virtual_file import Source
+    from aliquot.virtual_file.tables.source import TablesSource
+
+# By so many, whoever has the library at hand looks quicker than workers start.
+_FEW = 4
+_MOST_NAMED = 5
+
+
+def look_at_tables(source: Source, options: Options) -> None:
+    """Look at all that nobody has looked at; refuse to run if more cannot be read than may fail."""
+    for tables in _tables_of(source):
+        unknown = tables.unknown()
+        if len(unknown) > _FEW:
+            _look_in_workers(tables, unknown, options)
+        tables.advance(None)
+        _refuse_unreadable(tables, options)
+
+
+def _tables_of(source: Source) -> list[TablesSource]:
+    # There are none if their module was not imported.
+    module = sys.modules.get("aliquot.virtual_file.tables.source")
+    if module is None:
+        return []
+    return [one for one in source.constituents() if isinstance(one, module.TablesSource)]
+
+
+def _look_in_workers(tables: TablesSource, unknown: list[int], options: Options) -> None:
+    from aliquot.running.one_run import value_of
+    from aliquot.running.planning import plan_each
+    from aliquot.virtual_file.tables.looking import look
+
+    places = [tables.places[number] for number in unknown]
+    quick = options._replace(size=None, set_aside=None, run_dir=None, max_failures=0, target_bytes=None)
+    plan = plan_each(functools.partial(look, tables.how), places, quick)
+    found: Any = value_of(plan)
+    tables.learn(dict(zip(unknown, found, strict=True)))
+
+
+def _refuse_unreadable(tables: TablesSource, options: Options) -> None:
+    """A run that would fail for sure is not begun."""
+    problems = tables.problems()
+    told = options.max_failures
+    most = told if told >= 1 else told * tables.known_units
+    if len(problems) <= most:
+        return
+    place, problem = problems[0]
+    error = DataError(problem, path=place.path)
+    for place, problem in problems[1:_MOST_NAMED]:
+        error.add_note(f"{place.path}: {problem}")
+    if len(problems) > _MOST_NAMED:
+        error.add_note(f"and {len(problems) - _MOST_NAMED} more")
+    error.add_note("aliquot: with max_failures, files that cannot be read are set aside, each as one unit")
+    raise error

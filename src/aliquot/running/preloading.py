@@ -1,0 +1,43 @@
+"""What workers will import to read a source: imported once, before they are forked, while the parent goes on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+_LIBRARIES = {
+    ".root": ("awkward", "uproot"),
+    ".parquet": ("numpy", "pyarrow.parquet"),
+    ".pq": ("numpy", "pyarrow.parquet"),
+    ".feather": ("numpy", "pyarrow"),
+    ".arrow": ("numpy", "pyarrow"),
+    ".h5": ("h5py",),
+    ".hdf5": ("h5py",),
+    ".npz": ("numpy",),
+}
+# Where the user has imported one of these, the function probably needs it.
+_COMPANIONS = ("awkward", "boost_histogram", "hist", "pandas")
+
+
+def libraries_for(function: Any, source: Any) -> tuple[str, ...]:
+    """The modules that are worth it; none for what needs none. A function may tell by itself, as ``libraries``."""
+    told: tuple[str, ...] | None = getattr(function, "libraries", None)
+    if isinstance(told, tuple):
+        return told
+    name = _name_of(source)
+    for suffix, libraries in _LIBRARIES.items():
+        if suffix in name:
+            return (*libraries, *(companion for companion in _COMPANIONS if companion in sys.modules))
+    return ()
+
+
+def _name_of(source: Any) -> str:
+    """The first of its files, as far as that can be seen without opening anything."""
+    if isinstance(source, Mapping):
+        source = next(iter(source.values()), "")
+    if isinstance(source, list | tuple):
+        source = source[0] if source else ""
+    if hasattr(source, "source"):  # a virtual file
+        source = next(iter(source.source.paths()), "")
+    return str(source).lower() if isinstance(source, str) or hasattr(source, "__fspath__") else ""
