@@ -14,7 +14,7 @@ from itertools import pairwise
 from operator import add
 from typing import Any, NamedTuple
 
-from dimuon import COLUMNS, fill
+from analysis import COLUMNS, fill
 
 from bench.column_data import COFFEA, CORES, DASK, LOOP, OURS, POOL
 

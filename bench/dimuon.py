@@ -32,7 +32,7 @@ _CHUNK_EVENTS = (20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 _QUICK_CHUNK_EVENTS = (20_000, 100_000)
 _SWEEPS, _QUICK_SWEEPS = 2, 1
 _STARTS = (100, 10_000, 1_000_000, 5_000_000)
-_OVER_IDEAL_BAR, _STARTS_BAR = 1.05, 1.05
+_OVER_IDEAL_BAR, _STARTS_BAR = 1.05, 1.10
 
 
 def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:

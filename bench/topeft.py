@@ -23,7 +23,7 @@ from bench.measuring import Finding, console
 _FIRST_GUESS_EVENTS = 512_000
 # The first guess; what coffea takes by default; what somebody finds who tries.
 _COFFEA_CHUNKS = (_FIRST_GUESS_EVENTS, 100_000, 8_000)
-_LOST_PERCENT_BAR = {False: 10.0, True: 10.0}
+_LOST_PERCENT_BAR = {False: 5.0, True: 5.0}
 _LITERATURE = {False: 19, True: 32}
 _TURN_TIMEOUT_SECONDS = 300
 

@@ -57,7 +57,6 @@ class Silent:
     ("first", "second", "merged"),
     [
         (1, 2.5, 3.5),
-        (True, True, 2),
         (1, numpy.int64(2), numpy.int64(3)),
         (fractions.Fraction(1, 3), 1, fractions.Fraction(4, 3)),
         ("ab", "c", "abc"),
@@ -194,8 +193,8 @@ values: Any = st.recursive(
 def alike(shape: Any) -> Any:
     """Values that go with one another."""
     kinds = {
-        "number": st.integers(-9, 9) | st.booleans(),
-        "text": st.text("xy", max_size=3),
+        "number": st.integers(-9, 9),
+        "text": st.lists(st.text("xy", max_size=3), max_size=3),
         "list": st.lists(st.integers(0, 3), max_size=3),
         "set": st.sets(st.integers(0, 3), max_size=3),
         "array": st.lists(st.integers(-3, 3), min_size=2, max_size=2).map(numpy.array),
@@ -297,3 +296,18 @@ def test_what_cannot_be_copied_is_merged_nevertheless() -> None:
 
     made = merge({"a": Stubborn(1)}, {"b": Stubborn(2), "n": numpy.ones(1)})
     assert merge_into(made, {"a": Stubborn(1), "b": Stubborn(1), "n": numpy.ones(1)})["b"].cents == 3
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (True, False, "both may have to be true.*operator.and_"),
+        ({"cuts": {"passed": True}}, {"cuts": {"passed": True}}, r'result\["cuts"\]\["passed"\].*have to be true'),
+        ({"dataset": "DY"}, {"dataset": "DY"}, r'result\["dataset"\].*may be a name, or text'),
+    ],
+)
+def test_what_could_mean_several_things_is_refused(first: Any, second: Any, words: str) -> None:
+    """What it gave would depend on how the work was cut."""
+    for join in (merge, merge_into):
+        with pytest.raises(aliquot.UsageError, match=words):
+            join(first, second)

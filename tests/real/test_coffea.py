@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ import pytest
 
 import aliquot
 import aliquot.coffea
+from aliquot.coffea.counting import count_entries
+from aliquot.coffea.entries import EntriesSource
+from aliquot.coffea.fileset import files_of
+from aliquot.coffea.outputs import Output, join_outputs
+from aliquot.coffea.processing import Process
 
 # In CI it must be installed.
 if importlib.util.find_spec("coffea") is None and os.environ.get("CI") != "true":
@@ -33,6 +39,8 @@ pytestmark = [
 ]
 
 ON = aliquot.sites.Local(cores=2)
+# Where it makes no difference: every worker takes a while to make its first events.
+ON_ONE = aliquot.sites.Local(cores=1)
 
 
 class Dimuon(processor.ProcessorABC):  # type: ignore[misc]  # coffea has no types
@@ -116,11 +124,22 @@ def runner(**options: Any) -> Any:
     return processor.Runner(executor=processor.IterativeExecutor(status=False, retries=0), chunksize=300, **options)
 
 
-def process_and_source(instance: Any, path: str) -> tuple[aliquot.coffea._Process, aliquot.coffea.EntriesSource]:
+def process_and_source(instance: Any, path: str) -> tuple[Process, EntriesSource]:
     """What workers are given."""
-    described = aliquot.coffea._files_of(processor.executor, {"mc": [path]}, "Events", None)
-    source = aliquot.coffea.EntriesSource(aliquot.coffea._look_at([(path, "Events")], {}, None))
-    return aliquot.coffea._Process(instance, described, None, {}, {}, measures=True), source
+    described = files_of({"mc": [path]}, "Events", None)
+    source = EntriesSource(count_entries([(path, "Events")], {}, None))
+    return Process(instance, described, None, {}, {}, measures=True), source
+
+
+def with_a_rotten_basket(path: str, rotten: Path) -> str:
+    """A copy of which the entries 200 to 299 of one branch cannot be read."""
+    with uproot.open(path) as file:
+        branch = file["Events"]["Pileup_nTrueInt"]
+        at, length = branch.member("fBasketSeek")[2], branch.member("fBasketBytes")[2]
+    content = bytearray(Path(path).read_bytes())
+    content[at + 70 : at + length] = bytes(length - 70)
+    rotten.write_bytes(content)
+    return str(rotten)
 
 
 def assert_same_output(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
@@ -147,7 +166,7 @@ def test_the_output_is_that_of_runner(files: dict[str, str]) -> None:
         "other": {"files": [files["other"]], "treename": "Other"},
     }
     expected, measured = runner(savemetrics=True)(fileset, Dimuon(), treename="Events")
-    found, metrics = aliquot.coffea.run(fileset, Dimuon(), "Events", savemetrics=True, on=ON, progress=False)
+    found, metrics = aliquot.coffea.run(fileset, Dimuon(), "Events", savemetrics=True, size=170, on=ON, progress=False)
     assert_same_output(found, expected)
     assert found["all"] == 450 + 250 + 300 + 250 + 120
     assert metrics["entries"] == measured["entries"]
@@ -181,8 +200,8 @@ def test_a_file_that_stays_open_gives_the_same_events(files: dict[str, str]) -> 
 def test_an_output_that_the_processor_holds_is_not_changed() -> None:
     """Only what aliquot has made itself is added to in place."""
     held = {"n": [1]}
-    first = aliquot.coffea._join(aliquot.coffea._Output(held), aliquot.coffea._Output({"n": [2]}))
-    both = aliquot.coffea._join(first, aliquot.coffea._Output({"n": [3]}))
+    first = join_outputs(Output(held), Output({"n": [2]}))
+    both = join_outputs(first, Output({"n": [3]}))
     assert both.value == {"n": [1, 2, 3]}
     assert both.value is first.value
     assert held == {"n": [1]}
@@ -191,14 +210,18 @@ def test_an_output_that_the_processor_holds_is_not_changed() -> None:
 def test_steps_end_with_clusters(files: dict[str, str]) -> None:
     """So that no basket is read twice; what is known of the files is remembered."""
     trees = [(files["first"], "Events"), (files["empty"], "Events"), (files["second"], "Events")]
-    source = aliquot.coffea.EntriesSource(aliquot.coffea._look_at(trees, {}, None))
+    source = EntriesSource(count_entries(trees, {}, None))
     assert source.known_units == 450 + 1 + 250
     assert source.good_cut(0, 390) == 300
     assert source.good_cut(350, 390) == 390
     assert source.good_cut(100, 660) == 651
     assert aliquot.VirtualFile.from_desc(aliquot.VirtualFile(source).to_desc()).source == source
+    with pytest.raises(aliquot.DataError, match="have 701 units, and unit 701 was asked for"):
+        source.records_of(600, 702)
+    with pytest.raises(aliquot.UsageError, match="no bytes of their own"):
+        source.header(1)
     uses_no_options = {"timeout": "is not looked at, as no file is opened"}
-    assert source == aliquot.coffea.EntriesSource(aliquot.coffea._look_at(trees, uses_no_options, None))
+    assert source == EntriesSource(count_entries(trees, uses_no_options, None))
 
 
 def test_a_file_that_cannot_be_read_is_one_failure(files: dict[str, str], tmp_path: Path) -> None:
@@ -207,7 +230,7 @@ def test_a_file_that_cannot_be_read_is_one_failure(files: dict[str, str], tmp_pa
     torn.write_bytes(Path(files["second"]).read_bytes()[:5000])
     fileset = {"mc": [files["first"], str(torn)]}
     with pytest.warns(aliquot.UnitsSetAsideWarning, match=r"torn\.root"):
-        found = aliquot.coffea.run(fileset, Dimuon(), "Events", max_failures=1, on=ON, progress=False)
+        found = aliquot.coffea.run(fileset, Dimuon(), "Events", size=200, max_failures=1, on=ON_ONE, progress=False)
     assert_same_output(found, runner()({"mc": [files["first"]]}, Dimuon(), treename="Events"))
     for path, problem in ((torn, "cannot be read"), (tmp_path / "missing.root", "no such file")):
         _, source = process_and_source(Dimuon(), str(path))
@@ -216,27 +239,78 @@ def test_a_file_that_cannot_be_read_is_one_failure(files: dict[str, str], tmp_pa
 
 
 def test_a_basket_that_cannot_be_read_is_told(files: dict[str, str], tmp_path: Path) -> None:
-    """Which branch, which entries: all of them fail together."""
-    with uproot.open(files["first"]) as file:
-        branch = file["Events"]["Pileup_nTrueInt"]
-        at, length = branch.member("fBasketSeek")[2], branch.member("fBasketBytes")[2]
-    content = bytearray(Path(files["first"]).read_bytes())
-    content[at + 70 : at + length] = bytes(length - 70)
-    (tmp_path / "rotten.root").write_bytes(content)
-    process, source = process_and_source(Dimuon(), str(tmp_path / "rotten.root"))
-    with pytest.raises(aliquot.DataError, match=r"rotten\.root.* 200 to 299 of its branch 'Pileup_nTrueInt'") as caught:
-        process(source.records_of(0, 450))
-    assert caught.value.spoiled_units == (200, 300)
+    """Which branch, which entries: also where it is read before the processor is called. No other error is mistaken."""
+    rotten = with_a_rotten_basket(files["first"], tmp_path / "rotten.root")
+    process, source = process_and_source(Dimuon(), rotten)
+    preloads = files_of({"mc": {"files": [rotten], "preload": ["event", "Pileup_nTrueInt"]}}, "Events", None)
+    preloading = Process(WhichEntries(), preloads, None, {}, {}, measures=False)
+    told = r"rotten\.root.* 200 to 299 of its branch 'Pileup_nTrueInt'"
+    for call in (process, preloading):
+        with pytest.raises(aliquot.DataError, match=told) as caught:
+            call(source.records_of(150, 250))
+        assert call.spoiled_units(caught.value) == (200, 300)
+        call(source.records_of(150, 200))
+    assert process.spoiled_units(aliquot.DataError("of another file", spoiled_units=(1, 2))) is None
 
 
-def test_a_file_that_was_cut_since_is_told(files: dict[str, str], tmp_path: Path) -> None:
-    """Entries that are not there any more are not passed over."""
-    path = tmp_path / "growing.root"
-    path.write_bytes(Path(files["first"]).read_bytes())
-    process, source = process_and_source(Dimuon(), str(path))
+def test_only_the_entries_of_a_basket_that_cannot_be_read_are_set_aside(files: dict[str, str], tmp_path: Path) -> None:
+    """All others are processed, once, whatever steps they were in."""
+    rotten = with_a_rotten_basket(files["first"], tmp_path / "rotten.root")
+    fileset = {"mc": [files["second"], rotten]}
+    with pytest.warns(aliquot.UnitsSetAsideWarning, match="branch 'Pileup_nTrueInt' cannot be read") as warned:
+        found = aliquot.coffea.run(
+            fileset, "Events", Dimuon(), max_failures=100, ordered=True, size=130, on=ON, progress=False
+        )
+    # Several ranges, where a worker had begun within the basket.
+    ranges = re.findall(r"^  units? (\d+)(?: to (\d+))? in .*rotten\.root", str(warned[0].message), re.MULTILINE)
+    failed = [unit for first, last in ranges for unit in range(int(first), int(last or first) + 1)]
+    assert sorted(failed) == list(range(450, 550))
+    with uproot.open(files["second"]) as second, uproot.open(files["first"]) as first:
+        pileup = [file["Events"]["Pileup_nTrueInt"].array(library="np") for file in (second, first)]
+    assert np.array_equal(found["pileup"].value, np.concatenate([pileup[0], pileup[1][:200], pileup[1][300:]]))
+
+
+def test_a_file_that_has_changed_since_it_was_counted_is_told(files: dict[str, str], tmp_path: Path) -> None:
+    """Whether it was rewritten with as many bytes while it was open, or has grown; counted again, it is read."""
+    path = tmp_path / "changing.root"
     path.write_bytes(Path(files["second"]).read_bytes())
-    with pytest.raises(aliquot.SourceChangedError, match=r"growing\.root.*200 to 449 were wanted"):
-        process(source.records_of(200, 450))
+    process, source = process_and_source(WhichEntries(), str(path))
+    process(source.records_of(0, 50))
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(aliquot.SourceChangedError, match=r"changing\.root: the file was rewritten"):
+        process(source.records_of(50, 100))
+    path.write_bytes(Path(files["first"]).read_bytes())
+    with pytest.raises(aliquot.SourceChangedError, match=r"changing\.root: the file had \d+ bytes and now has \d+"):
+        process(source.records_of(50, 100))
+    process, source = process_and_source(WhichEntries(), str(path))
+    assert source.known_units == 450
+    process(source.records_of(400, 450))
+
+
+def test_a_file_that_changes_while_it_is_processed_is_told(files: dict[str, str], tmp_path: Path) -> None:
+    """Whatever the processor makes of it."""
+    path = tmp_path / "changing.root"
+    for error in (None, LookupError("of what was read half")):
+        path.write_bytes(Path(files["second"]).read_bytes())
+
+        def change(events: Any, error: Exception | None = error) -> int:
+            path.write_bytes(Path(files["first"]).read_bytes())
+            if error is not None:
+                raise error
+            return len(events)
+
+        process, source = process_and_source(change, str(path))
+        with pytest.raises(aliquot.SourceChangedError, match=r"changing\.root"):
+            process(source.records_of(0, 100))
+
+
+def test_a_tree_far_away_is_known_by_its_entries(files: dict[str, str]) -> None:
+    """Its file has no time."""
+    (counted,) = count_entries([(f"file://{files['first']}", "Events")], {}, None)
+    counted.check_file()
+    counted.check_entries(450)
+    with pytest.raises(aliquot.SourceChangedError, match=r"had 450 entries in Events .* and now has 460"):
+        counted.check_entries(460)
 
 
 def test_what_a_processor_raises_names_the_file(files: dict[str, str]) -> None:
@@ -246,14 +320,16 @@ def test_what_a_processor_raises_names_the_file(files: dict[str, str]) -> None:
         process(source.records_of(5, 105))
     assert caught.value.__notes__ == [f"while Fails worked on the entries 5 to 104 of {files['first']}"]
     with pytest.warns(aliquot.UnitsSetAsideWarning, match=r"entry 7 of Events in .*first\.root"):
-        left = aliquot.coffea.run({"mc": [files["first"]]}, Fails(), "Events", max_failures=1, on=ON, progress=False)
+        left = aliquot.coffea.run(
+            {"mc": [files["first"]]}, Fails(), "Events", max_failures=1, on=ON_ONE, progress=False
+        )
     assert left == 449
 
 
 def test_a_run_is_recorded(files: dict[str, str], tmp_path: Path) -> None:
     """The same call again returns the same; another processor is refused."""
     fileset = {"mc": [files["first"], files["second"]]}
-    told = {"run_dir": tmp_path / "run", "on": ON, "progress": False}
+    told = {"run_dir": tmp_path / "run", "size": 300, "on": ON_ONE, "progress": False}
     outputs = [aliquot.coffea.run(fileset, Dimuon(), "Events", **told) for _ in range(2)]
     assert_same_output(*outputs)
     process, _ = process_and_source(Dimuon(), files["first"])
@@ -266,16 +342,17 @@ def test_a_run_is_recorded(files: dict[str, str], tmp_path: Path) -> None:
 def test_runner_takes_an_executor_of_aliquot(files: dict[str, str]) -> None:
     """Its chunks are run by aliquot's workers."""
     fileset = {"mc": [files["first"], files["second"]]}
-    executor = aliquot.coffea.Executor(on=ON, status=False)
+    executor = aliquot.coffea.Executor(on=ON_ONE, status=False)
     found = processor.Runner(executor=executor, chunksize=130, metadata_cache={})(fileset, Dimuon(), treename="Events")
     assert_same_output(found, runner()(fileset, Dimuon(), treename="Events"))
 
 
 def test_a_function_and_another_schema_will_do(files: dict[str, str]) -> None:
     """As with Runner; the tree may be named before the processor, as it once was."""
-    assert aliquot.coffea.run({"mc": [files["first"]]}, "Events", count_muons, schema=BaseSchema, progress=False) == (
-        runner(schema=BaseSchema)({"mc": [files["first"]]}, count_muons, treename="Events")
-    )
+    fileset = {"mc": [files["first"]]}
+    told = {"schema": BaseSchema, "size": 200, "on": ON_ONE, "progress": False}
+    expected = runner(schema=BaseSchema)(fileset, count_muons, treename="Events")
+    assert aliquot.coffea.run(fileset, "Events", processor_instance=count_muons, **told) == expected
 
 
 def count_muons(events: Any) -> int:

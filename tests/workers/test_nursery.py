@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import aliquot
-from aliquot.workers.nursery import Nursery, the_nursery
+from aliquot.workers.nursery import Nursery, take_nursery, the_nursery
 from tests.real.processes import children_of, is_running, wait_until, wait_until_gone
 from tests.workers.forked import ForkedWorker
 
@@ -136,3 +136,16 @@ def test_a_nursery_that_could_not_be_started_leaves_no_files_open(monkeypatch: p
         with pytest.raises(aliquot.SiteError):
             Nursery()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_nursery_is_replaced_by_one_that_has_imported_what_is_wanted() -> None:
+    """But not while a run has it."""
+    first = take_nursery()
+    try:
+        assert the_nursery(("json",)) is first
+    finally:
+        first.release()
+    second = the_nursery(("json",))
+    assert second is not first
+    assert the_nursery(("json", "cloudpickle")) is second
+    assert the_nursery(()) is not second

@@ -358,3 +358,35 @@ def test_what_a_failed_join_of_a_job_leaves_is_not_relied_on() -> None:
     with pytest.raises(UnitError, match="not these") as caught:
         stepper.run(5, 10)
     assert caught.value.spoils_earlier_steps
+
+
+class Reader:
+    """A function that reads by itself, and knows what cannot be had."""
+
+    def __call__(self, numbers: range) -> list[int]:
+        bad = [number for number in numbers if 30 <= number < 40]
+        if bad:
+            raise aliquot.DataError("cannot be read", unit=bad[0], spoiled_units=(0, 1000))
+        return list(numbers)
+
+    def spoiled_units(self, error: BaseException) -> tuple[int, int] | None:
+        return (30, 40) if isinstance(error, aliquot.DataError) else None
+
+
+def test_a_function_that_reads_by_itself_tells_what_cannot_be_had() -> None:
+    """What comes before that is done; the rest of it would fare no better."""
+    stepper = BatchStepper(Reader(), SourceItems(aliquot.open(range(100))), operator.add)
+    assert stepper.run(0, 100) == 30
+    assert stepper.take() == list(range(30))
+    with pytest.raises(UnitError) as caught:
+        stepper.run(30, 35)
+    failure = caught.value
+    assert (failure.start, failure.stop, failure.reaches_to, failure.is_indivisible) == (30, 35, 40, True)
+
+
+def test_what_a_function_raises_tells_nothing_about_its_source() -> None:
+    """An error with numbers of units may be about another source that it has read."""
+    stepper = BatchStepper(Reader().__call__, SourceItems(aliquot.open(range(100))), operator.add)
+    with pytest.raises(UnitError) as caught:
+        stepper.run(0, 100)
+    assert (caught.value.start, caught.value.stop, caught.value.is_indivisible) == (0, 100, False)

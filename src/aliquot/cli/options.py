@@ -32,7 +32,12 @@ class Reading(NamedTuple):
 
         what: str | list[str] = files[0] if len(files) == 1 else list(files)
         options = dict(map(_parse_option, self.options))
-        return aliquot.open(what, self._format_of(name), compression=self.compression, **options, **more)
+        for option, value in more.items():
+            if value is not None:
+                if option in options:
+                    raise UsageError(f"--option {option}=... and its own option say the same: leave one out")
+                options[option] = value
+        return aliquot.open(what, self._format_of(name), compression=self.compression, **options)
 
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse formats of what is not there."""

@@ -1,6 +1,6 @@
 """How two partial results become one, by what they are: what joins results unless the user says how.
 
-    numbers, text, tuples, lists     first + second             None          with None
+    numbers, tuples, lists           first + second             None          with None
     sets                             first | second             mappings      key by key, and so on within
     arrays of numpy                  first + second, of one     dataclasses,  field by field
     histograms                       shape; of the same axes    NamedTuples
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     Place: TypeAlias = tuple[Any, Any, bool] | None
 
 # Nothing can change them. The first ones are simply added.
-_NUMBERS = frozenset((int, float, complex, bool))
-_ADDED = _NUMBERS | {str, bytes}
-_ATOMIC = _ADDED | {type(None)}
+_NUMBERS = frozenset((int, float, complex))
+_TEXT = frozenset((str, bytes))
+_AMBIGUOUS = _TEXT | {bool, type(None)}
+_ATOMIC = _NUMBERS | _AMBIGUOUS
 _LONGEST_KEY = 60
 _LONGEST_AXES = 200
 
@@ -52,9 +53,10 @@ _REFUSED = {
 def merge(first: Any, second: Any) -> Any:
     """Make one of two partial results, by what they are. Neither is changed.
 
-    Numbers are added; text, tuples and lists are put one after the other; sets are united; mappings are merged key by
-    key, dataclasses and NamedTuples field by field, and so on within. Arrays of numpy are added where they have one
-    shape, histograms where they have the same axes, and anything else that knows how to. None goes with None.
+    Numbers are added; tuples and lists are put one after the other, and text where it is all of the result; sets are
+    united; mappings are merged key by key, dataclasses and NamedTuples field by field, and so on within. Arrays of
+    numpy are added where they have one shape, histograms where they have the same axes, and anything else that knows
+    how to. None goes with None. Truth values are refused, and text within others, as both could mean several things.
 
     What does not go together raises a `UsageError` that says where in the result it is.
 
@@ -79,10 +81,10 @@ merge.into = merge_into  # type: ignore[attr-defined]
 
 def _merge(first: Any, second: Any, place: Place, *, in_place: bool) -> Any:  # noqa: PLR0911  # one for each kind
     kind = type(first)
-    if kind is type(second) and kind in _ADDED:
+    if kind is type(second) and (kind in _NUMBERS or (kind in _TEXT and place is None)):
         return first + second
-    if first is None or second is None:
-        return None if first is second else _refuse(first, second, place)
+    if kind in _AMBIGUOUS:
+        return _merge_ambiguous(first, second, place)
     if _is_number(first) and _is_number(second):
         return _added(first, second, place)
     if isinstance(first, Mapping) and isinstance(second, Mapping):
@@ -111,6 +113,18 @@ def _merge(first: Any, second: Any, place: Place, *, in_place: bool) -> Any:  # 
     return _added(first, second, place)
 
 
+def _merge_ambiguous(first: Any, second: Any, place: Place) -> None:
+    """What could mean several things, unless it is nothing."""
+    if type(first) is not type(second):
+        _refuse(first, second, place)
+    if isinstance(first, bool):
+        _refuse(
+            first, second, place, "both may have to be true, or one of them", hint="join=operator.and_, or operator.or_"
+        )
+    if first is not None:
+        _refuse(first, second, place, "it may be a name, or text to be put together")
+
+
 def _merge_mappings(first: Any, second: Any, place: Place, *, in_place: bool) -> Any:
     # Of two types, the more general one.
     if isinstance(second, type(first)):
@@ -127,7 +141,7 @@ def _merge_mappings(first: Any, second: Any, place: Place, *, in_place: bool) ->
             continue
         before = first[key]
         kind = type(before)
-        if kind is type(value) and kind in _ADDED:
+        if kind is type(value) and kind in _NUMBERS:
             merged[key] = before + value
         else:
             merged[key] = _merge(before, value, (place, key, True), in_place=in_place)

@@ -98,6 +98,7 @@ def _identity_of_plan(plan: Plan) -> dict[str, Any]:
     identity: dict[str, Any] = {"function": [_digest(function) for function in plan.functions], "units": plan.units}
     if plan.view is not None:
         identity["first unit"] = plan.view.start
+        identity["reading"] = [part.reading() for part in plan.view.source.constituents()]
         identity["inputs"] = [describe_input(path) for path in plan.view.source.paths()]
         units_by_name = getattr(plan.view.source, "units_by_name", None)
         if units_by_name is not None:

@@ -10,22 +10,25 @@ from aliquot.errors import DataError
 
 if TYPE_CHECKING:
     from aliquot.running.options import Options
-    from aliquot.virtual_file import Source
+    from aliquot.virtual_file import Source, VirtualFile
     from aliquot.virtual_file.tables.source import TablesSource
 
-# By so many, whoever has the library at hand looks quicker than workers start.
+# With the library at hand, looking is begun here, while the workers' libraries are imported: that takes about as long.
+_HERE_SECONDS = 0.4
+# So few are not worth a run.
 _FEW = 4
 _MOST_NAMED = 5
 
 
-def look_at_tables(source: Source, options: Options) -> None:
+def look_at_tables(view: VirtualFile, options: Options) -> None:
     """Look at all that nobody has looked at; refuse to run if more cannot be read than may fail."""
-    for tables in _tables_of(source):
+    for tables in _tables_of(view.source):
+        tables.look_here(_HERE_SECONDS)
         unknown = tables.unknown()
         if len(unknown) > _FEW:
             _look_in_workers(tables, unknown, options)
         tables.advance(None)
-        _refuse_unreadable(tables, options)
+        _refuse_unreadable(tables, view, options)
 
 
 def _tables_of(source: Source) -> list[TablesSource]:
@@ -48,11 +51,11 @@ def _look_in_workers(tables: TablesSource, unknown: list[int], options: Options)
     tables.learn(dict(zip(unknown, found, strict=True)))
 
 
-def _refuse_unreadable(tables: TablesSource, options: Options) -> None:
+def _refuse_unreadable(tables: TablesSource, view: VirtualFile, options: Options) -> None:
     """A run that would fail for sure is not begun."""
-    problems = tables.problems()
+    problems = tables.problems(view.start, view.stop)
     told = options.max_failures
-    most = told if told >= 1 else told * tables.known_units
+    most = told if told >= 1 else told * len(view)
     if len(problems) <= most:
         return
     place, problem = problems[0]

@@ -55,7 +55,7 @@ def plan_batches(
 
         views = open_datasets(source)
         for view in views.values():
-            look_at_tables(view.source, options)
+            look_at_tables(view, options)
         source = VirtualFile(Datasets(views))
         called = call_on_datasets(called, source)
         if options.set_aside is not None:
@@ -188,7 +188,7 @@ def _items_of_file(source: Any, options: Options) -> tuple[Items, int, Sequence[
     from aliquot.virtual_file.sequences import ItemsSource, RangeSource
 
     view = source if isinstance(source, VirtualFile) else open(source)
-    look_at_tables(view.source, options)
+    look_at_tables(view, options)
     # To its end now, once: the workers find the index in the cache.
     units = len(view)
     if isinstance(view.source, ItemsSource | RangeSource):

@@ -27,17 +27,20 @@ def libraries_for(function: Any, source: Any) -> tuple[str, ...]:
         return told
     name = _name_of(source)
     for suffix, libraries in _LIBRARIES.items():
-        if suffix in name:
+        if name.endswith(suffix):
             return (*libraries, *(companion for companion in _COMPANIONS if companion in sys.modules))
     return ()
 
 
 def _name_of(source: Any) -> str:
-    """The first of its files, as far as that can be seen without opening anything."""
+    """The first of its files, as far as that can be seen without opening anything, without which table of it."""
     if isinstance(source, Mapping):
         source = next(iter(source.values()), "")
     if isinstance(source, list | tuple):
         source = source[0] if source else ""
-    if hasattr(source, "source"):  # a virtual file
+    module = sys.modules.get("aliquot.virtual_file")
+    if module is not None and isinstance(source, module.VirtualFile):
         source = next(iter(source.source.paths()), "")
-    return str(source).lower() if isinstance(source, str) or hasattr(source, "__fspath__") else ""
+    if not isinstance(source, str) and not hasattr(source, "__fspath__"):
+        return ""
+    return str(source).partition(":")[0].lower()

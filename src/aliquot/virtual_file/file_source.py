@@ -174,6 +174,10 @@ class FileSource(Source):
         """One range."""
         return [ByteRange(self.storage.path, *self._range(start, stop))]
 
+    def reading(self) -> Any:
+        """The format and its options."""
+        return describe_format(self.format)
+
     def paths(self) -> list[str]:
         """One."""
         return [self.storage.path]

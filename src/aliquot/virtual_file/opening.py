@@ -110,7 +110,7 @@ def _open_paths(paths: Sequence[str], told: _Told, *, is_list: bool) -> Source:
 def _split_inner(path: str, told: _Told) -> tuple[str, str]:
     """The path of a file, and which table of it, where a colon says so."""
     name, colon, inner = path.rpartition(":")
-    if not colon or os.path.exists(path) or "/" in name[name.rfind(".") :]:
+    if not colon or os.path.exists(path):
         return path, ""
     return (name, inner) if os.path.isfile(name) or _table_format(name, told) is not None else (path, "")
 
@@ -153,7 +153,9 @@ def _open_tables(table_format: str, found: Sequence[tuple[str, str]], told: _Tol
     if unknown:
         offered = ", ".join(("columns", "as_", *table_class.option_names))
         raise UsageError(f"the format {table_format!r} has no option {unknown[0]!r}: it has {offered}")
-    columns = told.columns.split(",") if isinstance(told.columns, str) else told.columns
+    columns = told.columns
+    if isinstance(columns, str):
+        columns = [name.strip() for name in columns.split(",")]
     how = HowRead(
         table_format,
         canonical_form(told.form, table_class.forms, table_format),

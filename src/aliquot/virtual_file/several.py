@@ -122,6 +122,10 @@ class FilesInOrder(Source):
         """One range for each file that is touched."""
         return [found for file, begin, end in self._parts(start, stop) for found in file.byte_ranges(begin, end)]
 
+    def reading(self) -> Any:
+        """As the first one: all are read alike."""
+        return self._files[0].reading()
+
     def paths(self) -> list[str]:
         """Of every file."""
         return [path for file in self._files for path in file.paths()]
@@ -245,7 +249,7 @@ class FilesTogether(Source):
 
     def records_of(self, start: int, stop: int) -> list[tuple[Any, ...]]:
         """Tuples, checked to belong together where the format knows how."""
-        columns = [source.records_of(start, stop) for source in self._sources]
+        columns = [source.by_unit().records_of(start, stop) for source in self._sources]
         rows = list(zip(*columns, strict=True))
         if self._same_names:
             for number, row in enumerate(rows):

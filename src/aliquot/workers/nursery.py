@@ -51,6 +51,7 @@ class Nursery:
             theirs.close()
         self._send((list(sys.path), preload))
         self._preloaded = frozenset(preload)
+        self._runs = 0  # that have taken it
 
     def fork(
         self,
@@ -106,10 +107,10 @@ class Nursery:
             self._wanted.discard(token)
             return self._exit_codes.pop(token)
 
-    @property
-    def has_workers(self) -> bool:
-        """Whether somebody may still ask about one of its workers."""
-        return bool(self._wanted)
+    def release(self) -> None:
+        """A run that has taken it is over."""
+        with _nursery_lock:
+            self._runs -= 1
 
     def suits(self, preload: tuple[str, ...] | None) -> bool:
         """Whether it has imported what is wanted, and little else; None: whatever it has."""
@@ -194,24 +195,36 @@ def start_nursery(function: Any, libraries: tuple[str, ...] = ()) -> None:
         the_nursery(preload=libraries if _is_importable(function) else ("cloudpickle", *libraries))
 
 
+def take_nursery() -> Nursery:
+    """The nursery of this process, for a run, which will release it."""
+    with _nursery_lock:
+        nursery = _the_nursery(None)
+        nursery._runs += 1
+        return nursery
+
+
 def the_nursery(preload: tuple[str, ...] | None = None) -> Nursery:
     """The nursery of this process, started if there is none, or none that has imported just this and can be replaced.
 
     What a nursery has imported, all its workers hold: a run that does not need it would have less memory for its steps.
     """
-    global _nursery  # noqa: PLW0603  # one for each process
     with _nursery_lock:
-        if _nursery is None:
-            atexit.register(_close_nursery)
-        elif _nursery.is_alive:
-            if _nursery.suits(preload) or _nursery.has_workers:
-                return _nursery
-            _nursery.kill_itself()  # it may still be importing
-            _nursery.close()
-        else:
-            _nursery.close()
-        _nursery = Nursery(preload or ())
-        return _nursery
+        return _the_nursery(preload)
+
+
+def _the_nursery(preload: tuple[str, ...] | None) -> Nursery:
+    global _nursery  # noqa: PLW0603  # one for each process
+    if _nursery is None:
+        atexit.register(_close_nursery)
+    elif _nursery.is_alive:
+        if _nursery.suits(preload) or _nursery._runs:
+            return _nursery
+        _nursery.kill_itself()  # it may still be importing
+        _nursery.close()
+    else:
+        _nursery.close()
+    _nursery = Nursery(preload or ())
+    return _nursery
 
 
 def _is_importable(function: Any) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # Reading the peak and learning from it costs up to 90 microseconds: shorter steps than this are measured together.
 _SHORTEST_MEASURED_SECONDS = 0.2
+_SHORTEST_HELD_BACK_SECONDS = 0.005
 # Items are asked for this long ahead, unless they are large.
 _AHEAD_SECONDS = 0.5
 _AHEAD_BYTES = 8 << 20
@@ -182,7 +183,9 @@ class SpanRun:
     def _measure_and_report(self, done_to: int, now_seconds: float) -> bool:
         """After a step, as far as it is time for either; False if the rest of the span was dropped."""
         is_last = self._cell.unstarted_units() <= 0
-        is_long_ago = now_seconds - self._measured_seconds >= _SHORTEST_MEASURED_SECONDS
+        # Steps that only wait to be told that larger ones would fit are not to wait long.
+        long_seconds = _SHORTEST_HELD_BACK_SECONDS if self._sizer.is_held_back else _SHORTEST_MEASURED_SECONDS
+        is_long_ago = now_seconds - self._measured_seconds >= long_seconds
         if is_last or is_long_ago or self._worker.is_tight:
             self._measure(now_seconds)
         is_due = is_last or self._reports_each_step or self._is_overfull

@@ -73,6 +73,7 @@ class UnitError(Exception):
         self.stop = stop
         self.shown = shown
         self.spoils_earlier_steps = spoils_earlier_steps  # what was kept of them is not good any more
+        self.is_indivisible = False  # a part of its units would fare no better
         self.reaches_to = stop  # units up to there would fail as well
 
     def forget_frames(self) -> None:
@@ -296,8 +297,13 @@ class BatchStepper:
         try:
             value = self._function(items)
         except BaseException as error:
+            # A function that reads by itself can tell what cannot be had.
+            tell = getattr(self._function, "spoiled_units", None)
+            spoiled = None if tell is None else _spoiled(tell(error), self.items, start, stop)
+            if spoiled is not None and spoiled[0] > start:
+                return self.run(start, spoiled[0])
             shown = bounded_repr(items, 0) if stop - start == 1 else None
-            raise UnitError(error, start, stop, shown) from error
+            raise _failure_at(error, start, stop, spoiled, shown) from error
         try:
             self._joined.add(value)
         except BaseException as error:
@@ -405,21 +411,29 @@ def _get(items: Items, start: int, stop: int) -> tuple[Sequence[Any], int]:
         if len(found) != stop - start:
             raise RuntimeError(f"{stop - start} units were wanted, and the source gave {len(found)}")  # noqa: TRY301
     except BaseException as error:
-        spoiled_start, spoiled_stop = _spoiled(items, error) or (start, stop)
-        if start < spoiled_start < stop:
-            return _get(items, start, spoiled_start)
-        failure = UnitError(error, start, min(stop, max(spoiled_stop, start + 1)))
-        failure.reaches_to = spoiled_stop
-        raise failure from error
+        spoiled = _spoiled(getattr(error, "spoiled_units", None), items, start, stop)
+        if spoiled is not None and spoiled[0] > start:
+            return _get(items, start, spoiled[0])
+        raise _failure_at(error, start, stop, spoiled) from error
     return found, stop
 
 
-def _spoiled(items: Items, error: BaseException) -> tuple[int, int] | None:
-    """The units that cannot be had for the same reason, as far as the source can tell."""
-    spoiled = getattr(error, "spoiled_units", None)
-    if spoiled is None or not isinstance(items, SourceItems):
+def _spoiled(told: Any, items: Items | None, start: int, stop: int) -> tuple[int, int] | None:
+    """Which units of a run cannot be had for one reason, from how the source numbers them; None: nobody can tell."""
+    if not (isinstance(told, tuple) and isinstance(items, SourceItems)):
         return None
-    return spoiled[0] - items.first, spoiled[1] - items.first
+    spoiled_start, spoiled_stop = told[0] - items.first, told[1] - items.first
+    return (max(start, spoiled_start), spoiled_stop) if spoiled_start < stop and start < spoiled_stop else None
+
+
+def _failure_at(
+    error: BaseException, start: int, stop: int, spoiled: tuple[int, int] | None, shown: str | None = None
+) -> UnitError:
+    if spoiled is None:
+        return UnitError(error, start, stop, shown)
+    failure = UnitError(error, start, min(stop, spoiled[1]), shown)
+    failure.is_indivisible, failure.reaches_to = True, spoiled[1]
+    return failure
 
 
 def _done(value: Any) -> Any:

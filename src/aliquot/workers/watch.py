@@ -32,6 +32,8 @@ _SHORTEST_SECONDS, _LONGEST_SECONDS = 0.005, 0.1
 _PROGRAMS_SECONDS = 0.02
 # Programs can be started without our noticing: so often all processes are looked at nevertheless.
 _ALL_PROGRAMS_NANOSECONDS = 1_000_000_000
+# A program may start others, of which nobody tells.
+_NEW_PROGRAMS_NANOSECONDS = 150_000_000
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -79,7 +81,7 @@ class Watch:
         has_changed = started != self._started or any(worker.has_lost_program for worker in limited)
         wait = _ALL_PROGRAMS_NANOSECONDS
         if any(worker.may_have_programs for worker in limited):
-            wait = min(wait, (now - self._changed_at) // 4)
+            wait = min(wait, (now - self._changed_at) // 4, _NEW_PROGRAMS_NANOSECONDS)
         if has_changed or now - self._found_at >= wait:
             found = self._trees.find([worker.process for worker in limited])
             if has_changed or found != self._programs:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +14,8 @@ from typing import Any
 import pytest
 
 from aliquot.virtual_file.tables.duckdb import DuckdbTable
-from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
+from aliquot.virtual_file.tables.registry import table_format_by_suffix
+from aliquot.virtual_file.tables.table import BadRows, ChangedTable, UnreadableTable
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -244,6 +247,40 @@ def test_a_damaged_block_spoils_only_its_rows(tmp_path: Path, opened: Any) -> No
         with pytest.raises(BadRows):
             table.read(near, near + 1)
     assert table.read(stop, 200_000).num_rows == 200_000 - stop
+
+
+@pytest.mark.parametrize("deleted", ["false", "i < 10"])
+def test_rows_that_went_away_are_missed(tmp_path: Path, opened: Any, deleted: str) -> None:
+    """That is no damage to the rows that were asked for."""
+    table = opened(numbers(tmp_path / "a.duckdb", 100, f"DELETE FROM t WHERE {deleted}"))
+    units = table.facts().units
+    table.close()
+    make(tmp_path / "a.duckdb", "DELETE FROM t WHERE i >= 80")
+    with pytest.raises(ChangedTable, match="it was changed meanwhile") as caught:
+        table.read(units - 30, units)
+    assert caught.value.advice
+
+
+def test_what_waits_to_be_merged_is_beside_it(tmp_path: Path, opened: Any) -> None:
+    """A process that ends without merging leaves rows there."""
+    path = numbers(tmp_path / "a.duckdb", 3)
+    code = (
+        f"import duckdb, os\nconnection = duckdb.connect({path!r})\n"
+        "connection.execute('INSERT INTO t VALUES (3, 1.5, NULL)')\nos._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    (beside,) = DuckdbTable.companions(path)
+    assert Path(beside).stat().st_size > 0
+    assert opened(path).facts().units == 4
+
+
+def test_a_database_may_have_a_name_that_is_mostly_sqlites(tmp_path: Path) -> None:
+    """Then its first bytes decide; where there are none, its name."""
+    assert table_format_by_suffix(numbers(tmp_path / "a.db", 3)) == "duckdb"
+    with contextlib.closing(sqlite3.connect(tmp_path / "b.DB")) as connection:
+        connection.execute("CREATE TABLE t(i)")
+    assert table_format_by_suffix(str(tmp_path / "b.DB")) == "sqlite"
+    assert table_format_by_suffix(str(tmp_path / "none.db")) == "sqlite"
 
 
 def test_rows_that_come_in_another_order_are_put_in_order(tmp_path: Path, opened: Any) -> None:

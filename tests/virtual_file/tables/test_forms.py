@@ -82,6 +82,10 @@ def test_a_missing_library_is_told_with_what_installs_it(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingExtraError, match=r"aliquot\[hdf5\]"):
         needed("h5py", "reading HDF5")
+    monkeypatch.delitem(sys.modules, "pyarrow.parquet", raising=False)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"aliquot\[arrow\]"):
+        needed("pyarrow.parquet", "reading Parquet")
 
 
 def test_columns_are_arrays_by_name_and_rows_by_number() -> None:

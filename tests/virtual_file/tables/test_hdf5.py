@@ -10,6 +10,7 @@ import numpy
 import pytest
 
 from aliquot.errors import UsageError
+from aliquot.virtual_file.tables import hdf5
 from aliquot.virtual_file.tables.hdf5 import Hdf5Table
 from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
 
@@ -184,6 +185,52 @@ def test_text_that_is_not_utf8_is_told_by_its_row(tmp_path: Path, chunks: Any) -
         table.read(1, 10)
     assert (caught.value.start, caught.value.stop) == (7, 8)
     assert table.read(8, 10)["name"].tolist() == ["b", "b"]
+
+
+@pytest.mark.parametrize("chunks", [None, (50,)])
+def test_a_damaged_value_of_any_length_spoils_only_its_row(tmp_path: Path, chunks: Any) -> None:
+    """What a chunk holds of it is only where it is."""
+    path = str(tmp_path / "a.h5")
+    with h5py.File(path, "w") as file:
+        texts = [f"row {row}" for row in range(100)]
+        names = file.create_dataset("name", data=texts, dtype=h5py.string_dtype(), chunks=chunks)
+        place = names.id.get_offset() if chunks is None else names.id.get_chunk_info(0).byte_offset
+    with open(path, "r+b") as file:
+        for row in (7, 8):
+            file.seek(place + row * 16 + 12)  # its number in a heap, after its length and where the heap is
+            file.write(b"\xff\xff")
+    table = opened(path)
+    with pytest.raises(BadRows, match="dataset '/name' cannot be read") as caught:
+        table.read(0, 100)
+    assert (caught.value.start, caught.value.stop, caught.value.is_certain) == (7, 9, True)
+    assert table.read(9, 100)["name"].tolist() == texts[9:]
+
+
+def test_chunks_that_can_be_read_alone_are_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer rows may do."""
+    plain = hdf5._read
+
+    def read(dataset: Any, start: int, stop: int, fields: tuple[str, ...]) -> Any:
+        if stop - start > 700:
+            raise OSError("too many")
+        return plain(dataset, start, stop, fields)
+
+    monkeypatch.setattr(hdf5, "_read", read)
+    for column in ("n", "name"):
+        with pytest.raises(BadRows, match="too many") as caught:
+            opened(made(tmp_path / "a.h5"), "events", columns=[column]).read(0, 2000)
+        assert not caught.value.is_certain
+
+
+def test_the_length_of_text_is_no_part_of_its_type(tmp_path: Path) -> None:
+    """Files whose longest texts differ belong together."""
+    types = []
+    for longest in (10, 12):
+        with h5py.File(tmp_path / f"{longest}.h5", "w") as file:
+            file.create_dataset("key", data=numpy.array([b"k" * longest]))
+            file.create_dataset("grid", data=numpy.zeros((1, 3), "i4"))
+        types.append(opened(str(tmp_path / f"{longest}.h5")).facts().columns)
+    assert types[0] == types[1] == {"grid": "int32[3]", "key": "bytes"}
 
 
 @pytest.mark.parametrize(

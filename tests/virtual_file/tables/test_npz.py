@@ -56,7 +56,7 @@ def test_facts_come_from_the_headers(path: str) -> None:
     """Rows and types."""
     facts = opened(path, columns=["name", "n"]).facts()
     assert facts.units == ROWS
-    assert facts.columns == {"name": "<U8", "n": "int64"}
+    assert facts.columns == {"name": "str", "n": "int64"}
 
 
 @pytest.mark.parametrize("step", [37, 1000, ROWS])
@@ -280,3 +280,13 @@ def test_an_archive_is_known_by_its_first_member(tmp_path: Path) -> None:
     assert NpzTable.looks_like(Path(made(tmp_path / "a.npz")).read_bytes()[:64])
     assert not NpzTable.looks_like(b"PK\x03\x04" + bytes(60))
     assert not NpzTable.looks_like(b"PK\x03\x04")
+
+
+def test_the_length_of_text_is_no_part_of_its_type(tmp_path: Path) -> None:
+    """Files whose longest texts differ belong together."""
+    types = []
+    for name, longest in (("a", 2), ("b", 3)):
+        fields = numpy.zeros(4, [("key", f"S{longest}"), ("pair", "f4", (2,))])
+        numpy.savez(tmp_path / f"{name}.npz", text=numpy.array(["x" * longest] * 4), fields=fields)
+        types.append(opened(str(tmp_path / f"{name}.npz")).facts().columns)
+    assert types[0] == types[1] == {"text": "str", "fields": "{key: bytes, pair: float32[2]}"}

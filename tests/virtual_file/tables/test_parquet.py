@@ -108,6 +108,68 @@ def test_a_range_may_begin_in_the_middle_of_a_row_group(tmp_path: Path) -> None:
     assert numbers_of(table, 100, 103) == [100, 101, 102]
 
 
+def test_a_row_group_may_be_read_in_any_order(tmp_path: Path) -> None:
+    """Rows that were skipped are not taken for kept ones."""
+    table = opened(made(tmp_path / "a.parquet", 20_000, 20_000), columns=["n"])
+    for start, stop in [(0, 100), (9000, 9100), (4000, 5100), (4096, 4100), (19_000, 20_000), (0, 20_000)]:
+        assert numbers_of(table, start, stop) == list(range(start, stop))
+
+
+def test_rows_that_are_not_all_there_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the library gives instead of them; which are missing, nobody knows."""
+    table = opened(made(tmp_path / "a.parquet", 100, 100), columns=["n"])
+    plain = ParquetTable._read_groups
+    monkeypatch.setattr(ParquetTable, "_read_groups", lambda self, first, last: plain(self, first, last).slice(1))
+    with pytest.raises(BadRows, match="100 rows were to be decoded, and 99 were") as caught:
+        table.read(0, 100)
+    assert not caught.value.is_certain
+
+
+@pytest.mark.parametrize("step", [300, 1000])
+def test_what_fails_once_is_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """The search finds nothing bad: so it is not certain that the rows are lost."""
+    table = opened(made(tmp_path / "a.parquet", 1000, 1000), columns=["n"])
+    table.facts()
+
+    class FailsOnce:
+        def __init__(self, file: Any) -> None:
+            self.file, self.failed = file, False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def fail_once(self) -> None:
+            if not self.failed:
+                self.failed = True
+                raise OSError("the network is away")
+
+        def read_row_groups(self, *told: Any, **named: Any) -> Any:
+            self.fail_once()
+            return self.file.read_row_groups(*told, **named)
+
+        def iter_batches(self, *told: Any, **named: Any) -> Any:
+            self.fail_once()
+            yield from self.file.iter_batches(*told, **named)
+
+    monkeypatch.setattr(table, "_file", FailsOnce(table._file))
+    with pytest.raises(BadRows, match="the network is away") as caught:
+        table.read(0, step)
+    assert not caught.value.is_certain
+    assert numbers_of(table, 0, step) == list(range(step))
+
+
+def test_what_values_in_lists_are_called_is_no_part_of_a_type(tmp_path: Path) -> None:
+    """Writers call them item or element, and promise or do not promise that none is missing."""
+    types = []
+    for number, field in enumerate([pa.field("item", pa.string()), pa.field("element", pa.large_string(), False)]):
+        inner = pa.struct([("list", pa.list_(field)), ("map", pa.map_(pa.string(), pa.list_(field)))])
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({"nested": pa.array([], inner), "plain": pa.array([], pa.list_(field))}), path)
+        types.append(opened(str(path)).facts().columns)
+    nested = "struct<list: list<string>, map: map<string, list<string>>>"
+    assert types[0] == types[1] == {"nested": nested, "plain": "list<string>"}
+
+
 def test_few_rows_of_a_large_row_group_do_not_hold_it(tmp_path: Path) -> None:
     """Neither decoded as a whole, nor read into memory as a whole."""
     path = tmp_path / "a.parquet"

@@ -18,7 +18,7 @@ import numpy
 import uproot
 
 from aliquot.errors import UsageError
-from aliquot.virtual_file.tables import root
+from aliquot.virtual_file.tables import root, root_ntuple, root_tree
 from aliquot.virtual_file.tables.root import RootTable
 from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
 from tests.virtual_file.tables.making_root import overwrite, write_ntuple, write_tree
@@ -212,7 +212,7 @@ def test_a_range_that_ends_with_a_cluster_does_not_decode_the_next(
 @both
 def test_no_more_is_kept_than_allowed(tmp_path: Path, write: Write, decoded: list[int], monkeypatch: Any) -> None:
     """Then it is decoded again, and right nevertheless."""
-    monkeypatch.setattr(root, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(root_tree if write is write_tree else root_ntuple, "KEPT_BYTES", 0)
     path = write(tmp_path / "a.root")
     expected = as_uproot_has_it(path).MET_pt.to_list()
     reader = table(path, columns=["MET_pt"])
@@ -257,6 +257,7 @@ def test_a_damaged_counter_spoils_what_it_counts(tmp_path: Path) -> None:
     with pytest.raises(BadRows, match="'nMuon'") as caught:
         table(path, columns=["Muon_pt"]).read(0, 300)
     assert (caught.value.start, caught.value.stop, caught.value.byte) == (100, 200, place.start)
+    assert caught.value.is_certain
 
 
 # Columns and forms
@@ -410,6 +411,41 @@ def test_a_damaged_cluster_spoils_its_entries_and_no_others(tmp_path: Path) -> N
     assert reader.read(0, 100).to_list() == expected[:100].to_list()
     assert reader.read(200, 300).to_list() == expected[200:].to_list()
     assert table(path, columns=["run"]).read(0, 300).run.to_list() == list(range(300))
+
+
+def test_baskets_that_only_cannot_be_joined_are_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them can be decoded: fewer entries may do."""
+    reader = table(write_tree(tmp_path / "a.root"), columns=["run"])
+    assert len(reader.read(0, 300)) == 300
+    plain = uproot.AsDtype.final_array
+
+    def final_array(self: Any, baskets: Any, start: int, stop: int, *more: Any) -> Any:
+        if stop - start > 100:
+            raise ValueError("too many")
+        return plain(self, baskets, start, stop, *more)
+
+    monkeypatch.setattr(uproot.AsDtype, "final_array", final_array)
+    with pytest.raises(BadRows, match="too many") as caught:
+        reader.read(0, 300)
+    assert not caught.value.is_certain
+    assert len(reader.read(0, 100)) == 100
+
+
+def test_clusters_that_only_cannot_be_joined_are_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them can be decoded: fewer entries may do."""
+    reader = table(write_ntuple(tmp_path / "a.root"), columns=["run"])
+    plain = root_ntuple.NtupleEntries._assembled
+
+    def assembled(self: Any, clusters: range) -> Any:
+        if len(clusters) > 1:
+            raise ValueError("too many")
+        return plain(self, clusters)
+
+    monkeypatch.setattr(root_ntuple.NtupleEntries, "_assembled", assembled)
+    with pytest.raises(BadRows, match="too many") as caught:
+        reader.read(0, 300)
+    assert not caught.value.is_certain
+    assert len(reader.read(100, 200)) == 100
 
 
 def test_the_first_of_several_damaged_baskets_is_told(tmp_path: Path) -> None:

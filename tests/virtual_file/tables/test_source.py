@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,7 @@ def test_many_files_are_looked_at_by_workers(folder: Path, monkeypatch: pytest.M
     """Not by the process that asked."""
     for number in range(4, 12):
         write(folder / f"{number:02}.parquet", 0, number)
+    monkeypatch.setattr("aliquot.running.looking._HERE_SECONDS", 0)
     monkeypatch.setattr("aliquot.virtual_file.tables.source.look", lambda how, place: pytest.fail("looked here"))
     assert aliquot.map_batches(len, f"{folder}/*.parquet", progress=False) == sum(SIZES) + sum(range(4, 12))
 
@@ -248,6 +251,84 @@ def test_a_table_is_known_by_its_first_bytes(folder: Path) -> None:
     """Whatever it is called; a colon in a name is no table."""
     (folder / "0.parquet").rename(folder / "data:of.today")
     assert len(aliquot.open(folder / "data:of.today")) == 1000
+
+
+def test_a_recorded_run_is_of_the_columns_that_it_began_with(folder: Path, tmp_path: Path) -> None:
+    """With others it is another run."""
+    told: Any = {"run_dir": tmp_path / "run", "progress": False}
+    path = folder / "0.parquet"
+    both = [aliquot.open(path, columns=[name], as_="numpy") for name in ("n", "half")]
+    assert aliquot.map_batches(add_all, both[0], **told) == sum(range(1000))
+    with pytest.raises(aliquot.AliquotError, match="reading"):
+        aliquot.map_batches(add_all, both[1], **told)
+
+
+def add_all(batch: Any) -> float:
+    return float(sum(batch[name].sum() for name in batch.names))
+
+
+def test_tables_that_are_cut_together_give_rows(folder: Path) -> None:
+    """Not columns."""
+    pairs = aliquot.together(aliquot.open(folder / "0.parquet"), aliquot.open(folder / "0.parquet", columns=["n"]))
+    assert pairs[2:4].batch() == [({"n": n, "half": n / 2}, {"n": n}) for n in (2, 3)]
+    assert aliquot.map_batches(len, pairs, progress=False) == 1000
+
+
+def test_what_goes_wrong_ahead_is_told_by_whoever_gets_there(folder: Path) -> None:
+    """Rows that can be had are given."""
+    view = aliquot.open(f"{folder}/*.parquet")
+    source = tables_of(view)
+    assert len(view[0:900].batch()) == 900
+    source._open[0].byte_ranges = lambda start, stop: 1 / 0  # type: ignore[assignment,return-value]
+    source.read_ahead(900, 1000)
+
+
+def test_a_file_that_is_rewritten_is_not_taken_for_damaged(folder: Path) -> None:
+    """Whatever its bytes look like now."""
+    view = aliquot.open(folder / "3.parquet")
+    assert len(view[0:10].batch()) == 10
+    with (folder / "3.parquet").open("r+b") as file:
+        file.write(bytes(40_000))
+    with pytest.raises(aliquot.SourceChangedError):
+        view[500:600].batch()
+
+
+def test_an_index_that_is_forgotten_is_made_anew(folder: Path) -> None:
+    """From the files as they are now."""
+    view = aliquot.open(f"{folder}/*.parquet")
+    assert len(view) == sum(SIZES)
+    write(folder / "0.parquet", 0, 7)
+    view.source.forget_index()
+    assert len(VirtualFile(view.source)) == sum(SIZES) - 993
+    assert VirtualFile(view.source)[6] == {"n": 6, "half": 3.0}
+
+
+def test_a_slice_is_not_refused_for_a_file_that_is_not_in_it(folder: Path) -> None:
+    """What is wrong elsewhere is not its business."""
+    bad_truncated(folder / "9.parquet")
+    view = aliquot.open(f"{folder}/*.parquet")
+    assert aliquot.map_batches(total, view[:500], progress=False) == sum(range(500))
+    with pytest.raises(aliquot.DataError, match=r"9\.parquet"):
+        aliquot.map_batches(total, view[500:], progress=False)
+
+
+def test_names_of_files_and_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders may have dots; columns may be set apart by spaces."""
+    monkeypatch.chdir(folder)
+    (folder / "0.parquet").rename(folder / "plain")
+    assert len(aliquot.open(f"../{folder.name}/plain:", columns="n, half")) == 1000
+
+
+def test_rows_of_sqlite_that_are_in_its_log_are_seen(folder: Path) -> None:
+    """They are committed, though the file itself has not changed."""
+    path = folder / "a.sqlite"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE t (n INTEGER)")
+        database.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(10)])
+        assert len(aliquot.open(path)) == 10
+        database.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(5)])
+        assert len(aliquot.open(path)) == 15
 
 
 class Squares(aliquot.Table):

@@ -17,7 +17,7 @@ import pytest
 from aliquot.errors import UsageError
 from aliquot.virtual_file.tables import sqlite
 from aliquot.virtual_file.tables.sqlite import SqliteTable
-from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
+from aliquot.virtual_file.tables.table import BadRows, ChangedTable, UnreadableTable
 
 
 def make(path: Path, *statements: str, rows: tuple[str, list[Any]] | None = None) -> str:
@@ -474,9 +474,22 @@ def test_rows_that_went_away_are_missed(tmp_path: Path, opened: Any) -> None:
     assert table.facts().units == keyed.facts().units == 10
     make(Path(path), "DELETE FROM t WHERE i >= 8")
     for changed in (table, keyed):
-        with pytest.raises(BadRows, match="it was changed since") as caught:
+        with pytest.raises(ChangedTable, match="it was changed since") as caught:
             changed.read(6, 10)
-        assert (caught.value.start, caught.value.stop) == (8, 10)
+        assert caught.value.advice
+
+
+def test_what_waits_to_be_merged_is_beside_it(tmp_path: Path, opened: Any) -> None:
+    """A row may have been committed without a change to the file itself."""
+    path = numbers(tmp_path / "a.db", 3, "PRAGMA journal_mode=WAL")
+    before = Path(path).read_bytes()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO t VALUES(3, 1.5, 'row 3')")
+        connection.commit()
+        assert Path(path).read_bytes() == before
+        assert opened(path).facts().units == 4
+        (beside,) = SqliteTable.companions(path)
+        assert Path(beside).stat().st_size > 0
 
 
 def test_text_that_is_not_utf8_spoils_only_its_row(tmp_path: Path, opened: Any) -> None:

@@ -31,7 +31,7 @@ from aliquot.sites.work import Work
 from aliquot.workers import cell as verdicts
 from aliquot.workers import channel as messages
 from aliquot.workers.channel import Message
-from aliquot.workers.nursery import the_nursery
+from aliquot.workers.nursery import take_nursery, the_nursery
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
 from aliquot.workers.span_run import MOST_UNTAKEN_BYTES
 
@@ -66,8 +66,7 @@ class Workplace:
     ) -> None:
         self._work = work
         self._output = output
-        # The nursery starts while the work is pickled.
-        self._nursery = the_nursery()
+        the_nursery()  # it starts while the work is pickled
         self._packed_stepper = _pack_stepper(work)
         self._is_streaming = hasattr(work.stepper, "claim_more")
         self._cores = max(1, min(cores, work.units, (memory_bytes or sys.maxsize) // LEAST_WORKER_BYTES))
@@ -92,6 +91,7 @@ class Workplace:
         self._scratch = None if work.disk_bytes is None else _make_scratch()
         self._cage = self._open_cage() if is_caged else None
         self._kills = 0  # by the kernel, in the cage
+        self._nursery = take_nursery()
         try:
             for _ in range(self._cores):
                 self._start_worker()
@@ -239,6 +239,7 @@ class Workplace:
     def close(self) -> None:
         """Kill all workers that are left, with all that they started; pass on what they had printed."""
         with contextlib.ExitStack() as stack:
+            stack.callback(self._nursery.release)
             stack.callback(self._remove_places)
             stack.callback(os.close, self._interrupt)
             stack.callback(self._poll.close)
@@ -352,7 +353,8 @@ class Workplace:
         if self._false_starts >= _MOST_FALSE_STARTS:
             raise SiteError(f"workers cannot be started: {self._false_starts} ended at once. The last one: {reason}")
         if not self._nursery.is_alive:
-            self._nursery = the_nursery()
+            self._nursery.release()
+            self._nursery = take_nursery()
         self._start_worker()
 
     def _send(self, worker: WorkerProcess, kind: str, numbers: tuple[Any, ...], value: Packed | None = None) -> None:
@@ -388,14 +390,13 @@ class Workplace:
             case messages.READY:
                 (worker.process,) = message.numbers
             case messages.FAILED:
-                span, start, stop, summary, trace, shown = message.numbers
+                span, start, stop, summary, trace, shown, is_indivisible = message.numbers
                 assert message.value is not None
                 kind = "hung" if summary.startswith("StepTimeoutError") else "raised"
                 error = StepError(summary, trace, _load_error(message.value), start, stop, shown, kind)
-                is_indivisible = getattr(error.exception, "spoiled_units", None) is not None
                 self._events.append(StepFailed(worker.number, span, start, stop, self._keep(error), is_indivisible))
             case messages.EXHAUSTED:
-                span, start, stop, summary, trace, shown, peak_bytes, seconds = message.numbers
+                span, start, stop, summary, trace, shown, _, peak_bytes, seconds = message.numbers
                 assert message.value is not None
                 error = StepError(
                     summary, trace, _load_error(message.value), start, stop, shown, "exhausted", peak_bytes

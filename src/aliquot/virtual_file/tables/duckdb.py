@@ -9,13 +9,15 @@ import numpy as np
 
 from aliquot.virtual_file.tables.forms import from_arrow, needed
 from aliquot.virtual_file.tables.narrowing import narrowed
-from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable, check_columns
+from aliquot.virtual_file.tables.table import BadRows, ChangedTable, Facts, Table, UnreadableTable, check_columns
+from aliquot.virtual_file.tables.wording import one_line, quoted
 
 _MAGIC = b"DUCK"
 _MAGIC_BYTE = 8  # after a checksum
 _ROW_GROUP_ROWS = 122_880
 _VECTOR_ROWS = 2048  # what DuckDB reads at once
 _ROWID = "aliquot_rowid"
+_MOST_SAID = 1000  # characters of an error, from which the place of the damage is taken
 
 
 class DuckdbTable(Table):
@@ -27,6 +29,7 @@ class DuckdbTable(Table):
     name: ClassVar[str] = "duckdb"
     suffixes: ClassVar[tuple[str, ...]] = (".duckdb", ".ddb")
     forms: ClassVar[tuple[str, ...]] = ("arrow", "pandas", "polars", "numpy", "awkward", "records")
+    library: ClassVar[str] = "duckdb"
     extra: ClassVar[str] = "duckdb"
 
     _connection: Any = None
@@ -41,6 +44,11 @@ class DuckdbTable(Table):
     def looks_like(cls, head: bytes) -> bool:
         """Whether it begins as DuckDB begins a file."""
         return head[_MAGIC_BYTE:].startswith(_MAGIC)
+
+    @classmethod
+    def companions(cls, path: str) -> tuple[str, ...]:
+        """What was committed and waits to be merged."""
+        return (f"{path}.wal",)
 
     def facts(self) -> Facts:
         """DuckDB keeps the count."""
@@ -73,7 +81,7 @@ class DuckdbTable(Table):
         begin = int(np.searchsorted(self._block_ends, start, side="right"))
         end = int(np.searchsorted(self._block_ends, stop, side="left"))
         if end >= len(self._blocks):
-            raise _changed(start, stop)
+            raise _changed()
         before = int(self._block_ends[begin - 1]) if begin else 0
         from_rowid = int(self._blocks[begin]) * _VECTOR_ROWS
         to_rowid = (int(self._blocks[end]) + 1) * _VECTOR_ROWS - 1
@@ -81,7 +89,7 @@ class DuckdbTable(Table):
 
     def _select(self, from_rowid: int, to_rowid: int, part: tuple[int, int], units: tuple[int, int]) -> Any:
         """Some of the rows between two rowids."""
-        columns = ", ".join(_quoted(name) for name in self._types)
+        columns = ", ".join(quoted(name) for name in self._types)
         # Without ORDER BY, which takes as long again: one thread gives rows as they are stored.
         query = (
             f"SELECT {columns}, rowid AS {_ROWID} FROM {self._source} WHERE rowid BETWEEN {from_rowid} AND {to_rowid}"
@@ -90,7 +98,7 @@ class DuckdbTable(Table):
         try:
             found = self._connection.sql(query).to_arrow_table()
         except duckdb.OutOfMemoryException as error:
-            raise MemoryError(_first_line(error)) from error
+            raise MemoryError(one_line(error)) from error
         except duckdb.Error as error:
             if isinstance(error, duckdb.FatalException):
                 self.close()  # it answers nothing any more
@@ -101,7 +109,7 @@ class DuckdbTable(Table):
             found = found.take(np.argsort(rowids))
         begin, end = part
         if found.num_rows < end:
-            raise _changed(*units)
+            raise _changed()
         return found.select(range(found.num_columns - 1)).slice(begin, end - begin)
 
     # Opening
@@ -157,7 +165,7 @@ class DuckdbTable(Table):
             near = difflib.get_close_matches(chosen, by_name, n=1)
             advice = f"Did you mean {near[0]}?" if near else listed
             raise UnreadableTable(f"has no table {chosen!r}", advice=advice)
-        self._source = ".".join(_quoted(part) for part in by_name[chosen])
+        self._source = ".".join(quoted(part) for part in by_name[chosen])
         available = {row[0]: row[1] for row in connection.execute(f"DESCRIBE {self._source}").fetchall()}
         if any(name.lower() == "rowid" for name in available):
             raise UnreadableTable(
@@ -189,23 +197,16 @@ def _library() -> Any:
     return needed("duckdb", "to read DuckDB tables")
 
 
-def _quoted(name: str) -> str:
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
-
-
-def _changed(start: int, stop: int) -> BadRows:
-    return BadRows(
+def _changed() -> ChangedTable:
+    return ChangedTable(
         "has fewer rows than were counted: it was changed meanwhile",
-        start,
-        stop,
         advice="Wait until it is complete, and open it again",
     )
 
 
 def _cannot_open(error: Exception) -> UnreadableTable:
     """Only the text of an error says what it is about."""
-    text = _first_line(error)
+    text = one_line(error, _MOST_SAID)
     if "lock" in text:
         holder = re.search(r"\(PID (\d+)\)", text)
         who = f"process {holder[1]}" if holder else "another process"
@@ -226,7 +227,7 @@ def _cannot_open(error: Exception) -> UnreadableTable:
 
 def _damage(error: Exception) -> tuple[str, int | None, str]:
     """What is wrong, at which byte, and what to do."""
-    text = _first_line(error)
+    text = one_line(error, _MOST_SAID)
     place = re.search(r"location (\d+)", text)
     byte = int(place[1]) if place else None
     if "read enough bytes" in text:
@@ -234,7 +235,3 @@ def _damage(error: Exception) -> tuple[str, int | None, str]:
     if "checksum" in text or "orrupt" in text:
         return f"is damaged ({text})", byte, "Copy it again, or make it anew"
     return f"cannot be read ({text})", byte, "Was it written by a newer DuckDB? Is a disk failing?"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

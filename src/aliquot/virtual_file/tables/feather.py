@@ -7,8 +7,11 @@ from typing import Any
 
 from aliquot.errors import UsageError
 from aliquot.virtual_file.source import ByteRange
-from aliquot.virtual_file.tables.forms import check_content, distinct_columns, from_arrow, needed, one_line
+from aliquot.virtual_file.tables.forms import check_content, distinct_columns, from_arrow, needed
+from aliquot.virtual_file.tables.ranges import joined
 from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable
+from aliquot.virtual_file.tables.type_names import arrow_type
+from aliquot.virtual_file.tables.wording import one_line
 
 _MAGIC = b"ARROW1"
 _MAGIC_OF_VERSION_1 = b"FEA1"
@@ -23,6 +26,7 @@ class FeatherTable(Table):
 
     name = "feather"
     suffixes = (".feather", ".arrow", ".ipc")
+    library = "pyarrow"
     extra = "arrow"
     forms = ("arrow", "pandas", "polars", "numpy", "awkward", "records")
 
@@ -53,7 +57,7 @@ class FeatherTable(Table):
         """From the footer, and from the head of each record batch."""
         self._opened()
         from_arrow(self._schema.empty_table(), self.form)  # refuses what has no place in the form
-        columns = {field.name: str(field.type) for field in self._schema}
+        columns = {field.name: arrow_type(field.type) for field in self._schema}
         return Facts(self._ends[-1] if self._ends else 0, tuple(sorted({end for end in self._ends if end})), columns)
 
     def read(self, start: int, stop: int) -> Any:
@@ -81,16 +85,12 @@ class FeatherTable(Table):
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """The record batches that are touched, with all their columns."""
         self._opened()
-        found: list[ByteRange] = []
+        found = []
         number = bisect_right(self._ends, start)
         while start < stop and number < len(self._ends) and self._begin(number) < stop:
-            begin, end = self._blocks[number]
-            if found and found[-1].stop == begin:
-                found[-1] = ByteRange(self.path, found[-1].start, end)
-            else:
-                found.append(ByteRange(self.path, begin, end))
+            found.append(self._blocks[number])
             number += 1
-        return found
+        return joined(self.path, found)
 
     def close(self) -> None:
         """And forget the record batch. The file stays mapped for as long as somebody has rows of it."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from aliquot.errors import MissingExtraError, UsageError
 from aliquot.virtual_file.tables.table import BadRows, UnreadableTable, check_columns
+from aliquot.virtual_file.tables.type_names import array_type
+from aliquot.virtual_file.tables.wording import one_line
 
 if TYPE_CHECKING:
     import numpy
@@ -37,13 +39,14 @@ def canonical_form(told: str | None, offered: Sequence[str], format_name: str) -
 
 
 def needed(library: str, purpose: str) -> Any:
-    """Import an optional library, or say how to install it."""
+    """Import an optional library, or a module of it; or say how to install it."""
+    outermost = library.partition(".")[0]
     try:
         return importlib.import_module(library)
     except ModuleNotFoundError as error:
-        if error.name != library:  # it is there, and lacks something itself
+        if (error.name or "").partition(".")[0] != outermost:  # it is there, and lacks something itself
             raise
-        raise _missing(library, purpose) from error
+        raise _missing(outermost, purpose) from error
 
 
 def _missing(library: str, purpose: str) -> UsageError:
@@ -118,7 +121,7 @@ class Columns:
         return Columns({name: array[key] for name, array in self._arrays.items()}, len(chosen))
 
     def __repr__(self) -> str:
-        columns = ", ".join(f"{name}: {_type_of(array)}" for name, array in list(self._arrays.items())[:6])
+        columns = ", ".join(f"{name}: {array_type(array)}" for name, array in list(self._arrays.items())[:6])
         more = f", and {len(self._arrays) - 6} more" if len(self._arrays) > 6 else ""
         return f"<Columns of {self._rows} rows: {columns}{more}>"
 
@@ -138,7 +141,7 @@ def from_numpy(columns: Mapping[str, numpy.ndarray[Any, Any]], form: str) -> Any
         if array.ndim > 1 or array.dtype.names is not None:
             what = "several axes" if array.ndim > 1 else "fields"
             raise UsageError(
-                f"column {name!r} has {what} ({_type_of(array)}), which as_={form!r} has no place for: "
+                f"column {name!r} has {what} ({array_type(array)}), which as_={form!r} has no place for: "
                 "use as_='numpy', 'awkward' or 'records', or leave the column out"
             )
     if form == "pandas":
@@ -154,7 +157,7 @@ def from_numpy(columns: Mapping[str, numpy.ndarray[Any, Any]], form: str) -> Any
             contents[name] = library.array(array)
         except library.ArrowException as error:
             raise UsageError(
-                f"column {name!r} ({_type_of(array)}) cannot be an arrow array: {error}. "
+                f"column {name!r} ({array_type(array)}) cannot be an arrow array: {error}. "
                 "Use as_='numpy', or leave the column out"
             ) from error
     return library.table(contents)
@@ -214,12 +217,6 @@ def distinct_columns(wanted: Sequence[str] | None, available: Sequence[str]) -> 
     if twice:
         raise UnreadableTable(f"has two columns {min(twice)!r}", advice="Name the columns to read, without this one")
     return columns
-
-
-def one_line(error: BaseException, most: int = 200) -> str:
-    """What a library says, as part of a sentence."""
-    said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-    return said if len(said) <= most else f"{said[:most]}..."
 
 
 def concatenate(parts: Sequence[Any], form: str) -> Any:
@@ -321,7 +318,3 @@ def _without_dictionaries(table: Any) -> Any:
 
 def _own(array: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     return array if array.flags.writeable else array.copy()
-
-
-def _type_of(array: numpy.ndarray[Any, Any]) -> str:
-    return f"{array.dtype}{list(array.shape[1:])}" if array.ndim > 1 else str(array.dtype)

@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from aliquot.errors import UsageError
 from aliquot.virtual_file.source import ByteRange
-from aliquot.virtual_file.tables.forms import from_numpy, needed, one_line
+from aliquot.virtual_file.tables.forms import from_numpy, needed
+from aliquot.virtual_file.tables.narrowing import narrowed
+from aliquot.virtual_file.tables.ranges import joined
 from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable, check_columns
+from aliquot.virtual_file.tables.type_names import array_type
+from aliquot.virtual_file.tables.wording import one_line
 
 if TYPE_CHECKING:
     import numpy
@@ -27,6 +31,7 @@ class Hdf5Table(Table):
 
     name = "hdf5"
     suffixes = (".h5", ".hdf5", ".hdf")
+    library = "h5py"
     extra = "hdf5"
     forms = ("numpy", "pandas", "polars", "arrow", "awkward", "records")
 
@@ -45,7 +50,7 @@ class Hdf5Table(Table):
         self._opened()
         empty = self._arrays(0, 0)
         from_numpy(empty, self.form)  # refuses what has no place in the form
-        columns = {name: _type_of(array) for name, array in empty.items()}
+        columns = {name: array_type(array) for name, array in empty.items()}
         return Facts(self._rows, self._ends(), columns)
 
     def read(self, start: int, stop: int) -> Any:
@@ -68,13 +73,7 @@ class Hdf5Table(Table):
                 return []
             for begin, _ in _chunk_rows(dataset, start, stop):
                 found += _places(dataset, begin)
-        merged: list[ByteRange] = []
-        for begin, end in sorted(found):
-            if merged and begin <= merged[-1].stop:
-                merged[-1] = ByteRange(self.path, merged[-1].start, max(end, merged[-1].stop))
-            else:
-                merged.append(ByteRange(self.path, begin, end))
-        return merged
+        return joined(self.path, found)
 
     def close(self) -> None:
         """And let the library forget its chunks."""
@@ -87,7 +86,7 @@ class Hdf5Table(Table):
         if self._file is not None:
             return self._file
         h5py = needed("h5py", "reading HDF5")
-        _check_magic(self.path)
+        _check_not_empty(self.path)
         try:
             # Locks fail on some network file systems, and whoever only reads needs none.
             file = h5py.File(self.path, "r", locking=False)
@@ -161,28 +160,32 @@ class Hdf5Table(Table):
         return {name: self._rows_of(dataset, start, stop) for name, dataset in self._datasets.items()}
 
     def _rows_of(self, dataset: Any, start: int, stop: int, fields: tuple[str, ...] = ()) -> Any:
+        def read(begin: int, end: int) -> Any:
+            try:
+                return _read(dataset, begin, end, fields)
+            except MemoryError:
+                raise
+            except Exception as error:
+                raise self._bad(dataset, begin, end, error) from error
+
         try:
-            return _read(dataset, start, stop, fields)
-        except MemoryError:
-            raise
-        except Exception as error:
+            return read(start, stop)
+        except BadRows as bad:
             for begin, end in _chunk_rows(dataset, start, stop):
-                try:
-                    _read(dataset, begin, end, fields)
-                except UnicodeDecodeError:
-                    row = _first_bad_text(dataset, begin, end, fields)
-                    raise self._bad(dataset, row, row + 1, error) from error
-                except MemoryError:
-                    raise
-                except Exception as narrower:
-                    raise self._bad(dataset, begin, end, narrower) from narrower
-            raise self._bad(dataset, start, stop, error) from error
+                # The rows of a chunk are lost together, but for values of any length, which are kept elsewhere.
+                if dataset.chunks and not dataset.dtype.hasobject:
+                    read(begin, end)
+                else:
+                    narrowed(read, begin, end)
+            bad.is_certain = False  # each chunk can be read alone
+            raise
 
     def _bad(self, dataset: Any, start: int, stop: int, error: Exception) -> BadRows:
         if isinstance(error, UnicodeDecodeError):
             problem = f"text in dataset {dataset.name!r} is not UTF-8 ({one_line(error)})"
         else:
-            problem = f"a chunk of dataset {dataset.name!r} cannot be read ({one_line(error)})"
+            what = "a chunk of dataset" if dataset.chunks else "dataset"
+            problem = f"{what} {dataset.name!r} cannot be read ({one_line(error)})"
         try:
             byte = min((begin for begin, _ in _places(dataset, start)), default=None)
         except Exception:  # it is damaged: where it is may be, too
@@ -203,18 +206,6 @@ def _read(dataset: Any, start: int, stop: int, fields: tuple[str, ...]) -> Any:
     return _decoded(dataset[start:stop]) if _is_text(dataset.dtype) else dataset[start:stop]
 
 
-def _first_bad_text(dataset: Any, start: int, stop: int, fields: tuple[str, ...]) -> int:
-    """The first row whose text cannot be decoded, which is among these."""
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        try:
-            _read(dataset, start, middle, fields)
-            start = middle
-        except UnicodeDecodeError:
-            stop = middle
-    return start
-
-
 def _is_text(dtype: numpy.dtype[Any]) -> bool:
     """Whether it is text of any length, which comes as bytes. Text of a fixed length is numpy's own."""
     found = needed("h5py", "reading HDF5").check_string_dtype(dtype)
@@ -229,13 +220,14 @@ def _decoded(texts: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     return decoded
 
 
-def _check_magic(path: str) -> None:
+def _check_not_empty(path: str) -> None:
+    """Whether it is HDF5, the library finds out: a file may begin with something else."""
     try:
         with open(path, "rb") as file:
-            head = file.read(8)
+            is_empty = not file.read(1)
     except OSError as error:
         raise UnreadableTable(f"cannot be opened ({error.strerror})") from error
-    if not head:
+    if is_empty:
         raise UnreadableTable("is empty, and an HDF5 file is not, even without rows")
 
 
@@ -303,7 +295,3 @@ def _contents(h5py: Any, file: Any, most: int = 8) -> str:
     file.visititems(note)
     more = " and more" if len(names) > most else ""
     return f"It has the datasets {', '.join(names[:most])}{more}" if names else "It has no datasets with rows"
-
-
-def _type_of(array: numpy.ndarray[Any, Any]) -> str:
-    return str(array.dtype) if array.ndim == 1 else f"{array.dtype}{list(array.shape[1:])}"

@@ -37,6 +37,10 @@ class HowRead(Struct, frozen=True):
         table_class = find_table_class(self.format)
         return table_class(place.path, place.inner, columns=self.columns, form=self.form, options=self.options)
 
+    def stat(self, place: TablePlace) -> tuple[int, int]:
+        """Size and time of change of all files that the table is in."""
+        return stat_of(place.path, find_table_class(self.format).companions(place.path))
+
 
 class Known(Struct, frozen=True):
     """What was found when somebody looked, and at what file."""
@@ -46,8 +50,8 @@ class Known(Struct, frozen=True):
     facts: Facts
 
 
-def stat_of(path: str) -> tuple[int, int]:
-    """Size and time of change: what tells a file from what it was before."""
+def stat_of(path: str, companions: Sequence[str] = ()) -> tuple[int, int]:
+    """Size and time of change: what tells a file from what it was before. Its companions count with it."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -58,12 +62,20 @@ def stat_of(path: str) -> tuple[int, int]:
             path=path,
             advice="Check the path, and the permissions of the folders on it",
         ) from error
-    return found.st_size, found.st_mtime_ns
+    size_bytes, mtime_ns = found.st_size, found.st_mtime_ns
+    for companion in companions:
+        try:
+            found = os.stat(companion)
+        except OSError:
+            continue
+        if found.st_size:  # whoever reads may make it, and leaves it empty
+            size_bytes, mtime_ns = size_bytes + found.st_size, max(mtime_ns, found.st_mtime_ns)
+    return size_bytes, mtime_ns
 
 
 def look(how: HowRead, place: TablePlace) -> Known:
     """Open a table, look at its metadata, close it. One that cannot be read is one unit, with a problem."""
-    size_bytes, mtime_ns = stat_of(place.path)
+    size_bytes, mtime_ns = how.stat(place)
     table = how.table(place)
     try:
         facts = table.facts()

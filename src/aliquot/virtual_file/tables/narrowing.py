@@ -38,6 +38,7 @@ def narrowed(read: Callable[[int, int], Batch], start: int, stop: int, stride_ro
         else:
             first = middle
     if not fails(first, first + 1):  # each can be had alone: the fault is not in the rows
+        problem.is_certain = False
         raise problem
     found = problem
     end = min(first + stride_rows, stop)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aliquot.virtual_file.source import ByteRange
-from aliquot.virtual_file.tables.forms import from_numpy, one_line
+from aliquot.virtual_file.tables.forms import from_numpy
 from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable, check_columns
+from aliquot.virtual_file.tables.type_names import numpy_type
+from aliquot.virtual_file.tables.wording import one_line
 
 if TYPE_CHECKING:
     import numpy
@@ -63,7 +65,7 @@ class _Array:
 
     @property
     def type_name(self) -> str:
-        return str(self.dtype) if len(self.shape) == 1 else f"{self.dtype}{list(self.shape[1:])}"
+        return numpy_type(self.dtype, self.shape[1:])
 
 
 class NpzTable(Table):
@@ -75,6 +77,7 @@ class NpzTable(Table):
 
     name = "npz"
     suffixes = (".npz",)
+    library = "numpy"
     forms = ("numpy", "pandas", "polars", "arrow", "awkward", "records")
 
     _file: Any = None
@@ -191,7 +194,8 @@ class NpzTable(Table):
             self._file.seek(begin)
             found = self._file.readinto(content)
         except OSError as error:
-            raise BadRows(f"array {array.name!r} cannot be read ({one_line(error)})", start, stop, begin) from error
+            problem = f"array {array.name!r} cannot be read ({one_line(error)})"
+            raise BadRows(problem, start, stop, begin, is_certain=False) from error
         if found < len(content):
             first = start + found // array.row_bytes
             raise BadRows(f"the file ends within array {array.name!r}", first, stop, begin + found)

@@ -7,8 +7,11 @@ from typing import Any
 
 from aliquot.errors import UsageError
 from aliquot.virtual_file.source import ByteRange
-from aliquot.virtual_file.tables.forms import check_content, distinct_columns, from_arrow, needed, one_line
+from aliquot.virtual_file.tables.forms import check_content, distinct_columns, from_arrow, needed
+from aliquot.virtual_file.tables.ranges import joined
 from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable
+from aliquot.virtual_file.tables.type_names import arrow_type
+from aliquot.virtual_file.tables.wording import one_line
 
 # Rows that were decoded are kept within this bound: for the next step, or for one that is tried again.
 _KEPT_BYTES = 16 << 20
@@ -29,6 +32,7 @@ class ParquetTable(Table):
 
     name = "parquet"
     suffixes = (".parquet", ".pq")
+    library = "pyarrow"
     extra = "arrow"
     forms = ("arrow", "pandas", "polars", "numpy", "awkward", "records")
 
@@ -62,7 +66,7 @@ class ParquetTable(Table):
         file = self._opened()
         types = file.schema_arrow
         from_arrow(types.empty_table().select(list(self._columns)), self.form)  # refuses what has no place in the form
-        columns = {name: str(types.field(name).type) for name in self._columns}
+        columns = {name: arrow_type(types.field(name).type) for name in self._columns}
         rows = file.metadata.num_rows
         return Facts(rows, tuple(sorted({end for end in self._ends if end})), columns)
 
@@ -83,11 +87,15 @@ class ParquetTable(Table):
                 at = end
         table = arrow.concat_tables(parts) if parts else self._file.schema_arrow.empty_table()
         table = table.select(list(self._columns))
+        if table.num_rows != stop - start:
+            problem = f"{stop - start} rows were to be decoded, and {table.num_rows} were"
+            raise BadRows(problem, start, stop, is_certain=False)
         try:
             return from_arrow(table, self.form)
         except (UnicodeDecodeError, arrow.ArrowException) as error:
             check_content(table, start)
-            raise BadRows(f"cannot become as_={self.form!r} ({one_line(error)})", start, stop) from error
+            problem = f"cannot become as_={self.form!r} ({one_line(error)})"
+            raise BadRows(problem, start, stop, is_certain=False) from error
 
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """The column chunks of the row groups that are touched."""
@@ -97,13 +105,7 @@ class ParquetTable(Table):
         while start < stop and group < len(self._ends) and self._begin(group) < stop:
             found += self._chunks(metadata.row_group(group))
             group += 1
-        merged: list[ByteRange] = []
-        for begin, end in sorted(found):
-            if merged and begin <= merged[-1].stop:
-                merged[-1] = ByteRange(self.path, merged[-1].start, max(end, merged[-1].stop))
-            else:
-                merged.append(ByteRange(self.path, begin, end))
-        return merged
+        return joined(self.path, found)
 
     def close(self) -> None:
         """And forget what was decoded."""
@@ -179,7 +181,8 @@ class ParquetTable(Table):
             for group in range(first, last):
                 if self._find_bad(group):
                     self._refuse(group, self._begin(group), self._ends[group])
-            raise BadRows(_undecodable(first, error), self._begin(first), self._ends[last - 1]) from error
+            problem = _undecodable(first, error)
+            raise BadRows(problem, self._begin(first), self._ends[last - 1], is_certain=False) from error
 
     def _read_part(self, group: int, start: int, stop: int) -> Any:
         """Some rows of one row group: from what was kept, and from the stream."""
@@ -197,13 +200,16 @@ class ParquetTable(Table):
                 self._forget_stream()
                 if group not in self._bad_groups() and self._find_bad(group):
                     return self._read_part(group, start, stop)
-                raise BadRows(_undecodable(group, error), start, stop, self._byte_of(group)) from error
+                problem = _undecodable(group, error)
+                raise BadRows(problem, start, stop, self._byte_of(group), is_certain=False) from error
             if batch is None:
                 problem = f"row group {group} ends before its {self._ends[group] - self._begin(group)} rows"
                 raise BadRows(problem, max(start, self._stream_row), stop, self._byte_of(group))
             end = self._stream_row + batch.num_rows
             if end > start:
                 self._kept += ((self._stream_row, batch, batch.nbytes),)
+            else:
+                self._kept = ()  # this one is skipped, and what is kept has no holes
             self._stream_row = end
         if self._stream_row >= self._ends[group]:
             self._stream = None  # let go of its buffers; what is kept stays

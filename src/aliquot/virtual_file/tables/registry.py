@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator
 
 from aliquot.errors import UsageError
@@ -18,6 +19,9 @@ _BUILT_IN = {
     "sqlite": "sqlite:SqliteTable",
     "duckdb": "duckdb:DuckdbTable",
 }
+# Every database may be called so, and SQLite's mostly are.
+_AMBIGUOUS_SUFFIX = ".db"
+_HEAD_BYTES = 64
 _by_name: dict[str, type[Table]] = {}
 
 
@@ -48,14 +52,28 @@ def find_table_class(name: str) -> type[Table]:
 
 
 def table_format_by_suffix(file_name: str) -> str | None:
-    """Name the format that a file name means, if it means one."""
+    """Name the format that a file name means, if it means one. Where it may mean several, the file itself decides."""
     lowered = file_name.lower()
-    return next((table.name for table in _all() if lowered.endswith(table.suffixes)), None)
+    named = next((table.name for table in _all() if lowered.endswith(table.suffixes)), None)
+    if named == "sqlite" and lowered.endswith(_AMBIGUOUS_SUFFIX):
+        return table_format_by_content(_head_of(file_name)) or named
+    return named
 
 
 def table_format_by_content(head: bytes) -> str | None:
     """Name the format that the first bytes of a file mean, if they mean one."""
     return next((table.name for table in _all() if table.looks_like(head)), None)
+
+
+def _head_of(path: str) -> bytes:
+    """Its first bytes; none where it cannot be read, which whoever opens it will say."""
+    if not os.path.isfile(path):
+        return b""
+    try:
+        with open(path, "rb") as file:
+            return file.read(_HEAD_BYTES)
+    except OSError:
+        return b""
 
 
 def table_format_names() -> list[str]:

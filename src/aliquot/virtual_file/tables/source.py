@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Self
+import time
+from collections.abc import Sequence
+from typing import Any, Self
 
 import msgspec
 
@@ -13,27 +14,17 @@ from aliquot.job import Description
 from aliquot.virtual_file.source import ByteRange, Source
 from aliquot.virtual_file.tables.forms import concatenate
 from aliquot.virtual_file.tables.looking import HowRead, Known, TablePlace, look, recall, remember, stat_of
-from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable
+from aliquot.virtual_file.tables.registry import find_table_class
+from aliquot.virtual_file.tables.rows_in_order import RowsInOrder, RowsOf, check_unchanged
+from aliquot.virtual_file.tables.table import BadRows, ChangedTable, Facts, Table, UnreadableTable
 
 _MOST_OPEN = 2
 _TYPICAL_BATCH_UNITS = 50_000
-# A cut is moved to where a group of rows ends if so much of the step is left.
-_LEAST_PART = 0.75
 # What the kernel is asked for in advance, at most.
 _AHEAD_BYTES = 64 << 20
-_NO_BYTES = "rows of a table have no bytes of their own: use batches(), or a function of batches"
 
 
-class RowsOf(NamedTuple):
-    """The rows ``start`` up to ``stop`` of one table."""
-
-    number: int  # of the table, in the order of the source
-    place: TablePlace
-    start: int
-    stop: int
-
-
-class TablesSource(Source):
+class TablesSource(RowsInOrder, Source):
     """The rows of one table after those of another, read by columns.
 
     A table is looked at when somebody wants to know where its rows are. Before a run, many workers may look at many
@@ -52,11 +43,12 @@ class TablesSource(Source):
         self._model: tuple[TablePlace, Facts] | None = None  # the first that can be read
         self._open: dict[int, Table] = {}
         self._asked_to = 0
+        self._by_unit: TablesSource | None = None
         self._settle()
 
     def _recalled(self) -> list[Known | None]:
         """What earlier processes found, where the files are still the same."""
-        stats = [stat_of(place.path) for place in self.places]
+        stats = [self.how.stat(place) for place in self.places]
         found = recall(self.how, self.places)
         remembered = [found.get(place) for place in self.places]
         return [
@@ -65,11 +57,6 @@ class TablesSource(Source):
         ]
 
     # How many units
-
-    @property
-    def known_units(self) -> int:
-        """Of the tables up to the first that nobody has looked at."""
-        return self._ends[-1] if self._ends else 0
 
     @property
     def complete(self) -> bool:
@@ -86,6 +73,19 @@ class TablesSource(Source):
             self._known[number] = known
         remember(self.how, {self.places[number]: known for number, known in found.items()})
         self._settle()
+
+    def look_here(self, seconds: float) -> None:
+        """Look at tables for so long, where the library that this takes is imported already."""
+        library = find_table_class(self.how.format).library
+        if library and library not in sys.modules:
+            return
+        deadline, found = time.monotonic() + seconds, {}
+        for number in self.unknown():
+            if time.monotonic() >= deadline:
+                break
+            found[number] = look(self.how, self.places[number])
+        if found:
+            self.learn(found)
 
     def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
         """Look at table after table, as far as needed; refuse tables of which not one can be read."""
@@ -105,14 +105,18 @@ class TablesSource(Source):
 
     def forget_index(self) -> None:
         """Look at all of them again."""
+        self.close()
+        self._ends.clear()
+        self._model = None
+        self._asked_to = 0
         self.learn({number: look(self.how, place) for number, place in enumerate(self.places)})
 
-    def problems(self) -> list[tuple[TablePlace, str]]:
-        """The tables that cannot be read, and why."""
+    def problems(self, start: int = 0, stop: int = sys.maxsize) -> list[tuple[TablePlace, str]]:
+        """The tables that cannot be read, and why, among those of some units."""
         return [
-            (place, known.facts.problem)
-            for place, known in zip(self.places, self._known, strict=True)
-            if known is not None and known.facts.problem
+            (self.places[number], self._facts_of(number).problem)
+            for number, end in enumerate(self._ends)
+            if self._facts_of(number).problem and start < end <= stop
         ]
 
     def _settle(self) -> None:
@@ -140,21 +144,7 @@ class TablesSource(Source):
     def parts(self, start: int, stop: int) -> list[RowsOf]:
         """The tables that hold some units, and which of their rows these are."""
         self.advance(stop)
-        found = []
-        number = bisect_right(self._ends, start)
-        while start < stop and number < len(self._ends):
-            first, end = self._first_of(number), min(stop, self._ends[number])
-            if start < end:
-                found.append(RowsOf(number, self.places[number], start - first, end - first))
-                start = end
-            number += 1
-        if start < stop:
-            raise DataError(
-                f"have {self.known_units} units, and unit {stop - 1} was asked for",
-                path=str(self),
-                advice="Was the view described by hand, or for other files?",
-            )
-        return found
+        return super().parts(start, stop)
 
     def records_of(self, start: int, stop: int) -> Sequence[Any]:
         """A batch of the form that was asked for."""
@@ -165,24 +155,27 @@ class TablesSource(Source):
         self.advance(1)
         readable = (number for number, known in enumerate(self._known) if known is not None and not known.facts.problem)
         number = next(readable, 0)
-        return self._read(RowsOf(number, self.places[number], 0, 0))
+        return self._read(RowsOf(number, 0, 0))
 
     def _read(self, rows: RowsOf) -> Any:
-        number, place, start, stop = rows
-        first, facts = self._first_of(number), self._facts_of(number)
+        number, start, stop = rows
+        place, first, facts = self.places[number], self._first_of(number), self._facts_of(number)
         if facts.problem:
             raise DataError(facts.problem, path=place.path, spoiled_units=(first, first + 1))
         try:
             batch = self._table(number).read(start, stop)
         except BadRows as fault:
+            self._check_unchanged(number)
             raise DataError(
                 fault.problem,
                 path=place.path,
                 unit=fault.start,
                 byte=fault.byte,
                 advice=fault.advice,
-                spoiled_units=(first + fault.start, first + fault.stop),
+                spoiled_units=(first + fault.start, first + fault.stop) if fault.is_certain else None,
             ) from fault
+        except ChangedTable as fault:
+            raise SourceChangedError(str(fault), path=place.path, advice="Wait until it is complete") from fault
         except UnreadableTable as fault:
             self._check_unchanged(number)
             raise DataError(fault.problem, path=place.path, byte=fault.byte, advice=fault.advice) from fault
@@ -193,40 +186,39 @@ class TablesSource(Source):
         """Rows as dicts; of awkward arrays, their records."""
         if self.how.form in ("records", "awkward"):
             return self
-        self.advance(None)
-        known = [known for known in self._known if known is not None]
-        return TablesSource(msgspec.structs.replace(self.how, form="records"), self.places, known)
+        if self._by_unit is None:
+            self.advance(None)
+            known = [known for known in self._known if known is not None]
+            self._by_unit = TablesSource(msgspec.structs.replace(self.how, form="records"), self.places, known)
+        return self._by_unit
 
     def typical_batch_units(self) -> int:
         """Some ten thousands."""
         return _TYPICAL_BATCH_UNITS
 
-    def good_cut(self, start: int, stop: int) -> int:
-        """Where a group of rows ends shortly before ``stop``, else there."""
-        number = bisect_left(self._ends, stop)
-        if number >= len(self._ends):
-            return stop
-        first, ends = self._first_of(number), self._facts_of(number).ends
-        before = bisect_right(ends, stop - first) - 1
-        cut = first + (ends[before] if before >= 0 else 0)
-        return cut if cut - start >= _LEAST_PART * (stop - start) else stop
+    def _group_ends(self, number: int) -> Sequence[int]:
+        return self._facts_of(number).ends
 
     def read_ahead(self, start: int, stop: int) -> None:
-        """Ask the kernel for the bytes of units that will be read next: it reads them while something else is done."""
+        """Ask the kernel for the bytes of units that will be read next: it reads them while something else is done.
+
+        Of tables that are open. What goes wrong here is told by whoever reads them.
+        """
         start, stop = max(start, self._asked_to), min(stop, self.known_units)
         if start >= stop:
             return
         self._asked_to = stop
-        left_bytes = _AHEAD_BYTES
-        for rows in self.parts(start, stop):
-            if self._facts_of(rows.number).problem:
-                continue
-            with open(rows.place.path, "rb") as file:
-                for piece in self._table(rows.number).byte_ranges(rows.start, rows.stop):
-                    os.posix_fadvise(file.fileno(), piece.start, piece.stop - piece.start, os.POSIX_FADV_WILLNEED)
-                    left_bytes -= piece.stop - piece.start
-                    if left_bytes <= 0:
-                        return
+        try:
+            for rows in self.parts(start, stop):
+                if rows.number in self._open:
+                    _ask_for(self._open[rows.number].byte_ranges(rows.start, rows.stop))
+        except Exception:
+            return
+
+    def close(self) -> None:
+        """Let go of all files."""
+        while self._open:
+            self._open.popitem()[1].close()
 
     def _table(self, number: int) -> Table:
         """The table, opened by nobody else; the one that was used longest ago is closed."""
@@ -245,17 +237,7 @@ class TablesSource(Source):
     def _check_unchanged(self, number: int) -> None:
         known, place = self._known[number], self.places[number]
         assert known is not None
-        size_bytes, mtime_ns = stat_of(place.path)
-        if (size_bytes, mtime_ns) != (known.size_bytes, known.mtime_ns):
-            what = "was rewritten"
-            if size_bytes != known.size_bytes:
-                what = f"had {known.size_bytes} bytes and now has {size_bytes}"
-            raise SourceChangedError(
-                f"the file {what} since it was looked at", path=place.path, advice="Wait until it is complete"
-            )
-
-    def _first_of(self, number: int) -> int:
-        return self._ends[number - 1] if number else 0
+        check_unchanged(place.path, known, self.how.stat(place))
 
     def _facts_of(self, number: int) -> Facts:
         known = self._known[number]
@@ -263,14 +245,6 @@ class TablesSource(Source):
         return known.facts
 
     # Bytes
-
-    def header(self, units: int) -> bytes:
-        """They have none."""
-        raise UsageError(_NO_BYTES)
-
-    def body_pieces(self, start: int, stop: int) -> Iterator[bytes]:
-        """They have none."""
-        raise UsageError(_NO_BYTES)
 
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """Of the columns that are read; the whole file where nobody can tell."""
@@ -281,9 +255,13 @@ class TablesSource(Source):
                 try:
                     ranges = self._table(rows.number).byte_ranges(rows.start, rows.stop)
                 except UnreadableTable as fault:
-                    raise DataError(fault.problem, path=rows.place.path, byte=fault.byte) from fault
-            found += ranges or [ByteRange(rows.place.path, 0, stat_of(rows.place.path)[0])]
+                    raise DataError(fault.problem, path=self.places[rows.number].path, byte=fault.byte) from fault
+            found += ranges or [ByteRange(self.places[rows.number].path, 0, stat_of(self.places[rows.number].path)[0])]
         return found
+
+    def reading(self) -> Any:
+        """The format, the columns, the tables."""
+        return msgspec.to_builtins([self.how, [place.inner for place in self.places]])
 
     def paths(self) -> list[str]:
         """Each file once."""
@@ -307,6 +285,19 @@ class TablesSource(Source):
         how = msgspec.convert(desc["how"], HowRead)
         places = msgspec.convert(desc["places"], tuple[TablePlace, ...])
         return cls(how, places, msgspec.convert(desc["known"], list[Known]))
+
+
+def _ask_for(ranges: Sequence[ByteRange]) -> None:
+    """Have the kernel read some bytes of one file, not too many."""
+    if not ranges:
+        return
+    left_bytes = _AHEAD_BYTES
+    with open(ranges[0].path, "rb") as file:
+        for piece in ranges:
+            os.posix_fadvise(file.fileno(), piece.start, piece.stop - piece.start, os.POSIX_FADV_WILLNEED)
+            left_bytes -= piece.stop - piece.start
+            if left_bytes <= 0:
+                return
 
 
 def _difference(facts: Facts, model: tuple[TablePlace, Facts]) -> str:

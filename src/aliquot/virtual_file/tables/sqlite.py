@@ -5,16 +5,15 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import accumulate, islice, repeat
+from itertools import islice
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-import numpy as np
-
 from aliquot.errors import UsageError
-from aliquot.virtual_file.tables.forms import from_arrow, from_numpy, needed
 from aliquot.virtual_file.tables.narrowing import narrowed
-from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable, check_columns
+from aliquot.virtual_file.tables.sqlite_values import batch_of, columns_of, dicts, ragged
+from aliquot.virtual_file.tables.table import BadRows, ChangedTable, Facts, Table, UnreadableTable, check_columns
+from aliquot.virtual_file.tables.wording import quoted
 
 _MAGIC = b"SQLite format 3\0"
 _BUSY_SECONDS = 5.0
@@ -23,13 +22,8 @@ _BLOCK_UNITS = 4096
 _MOST_ENDS = 65_536
 # A table of so many rows may be scanned whole for each read: that takes some ten milliseconds.
 _MOST_SCANNED_ROWS = 100_000
-# Small enough for the caches: takes about a quarter less time than all rows at once.
-_ROWS_AT_ONCE = 1024
 _RAGGED_FORMS = ("awkward", "records")
 _ROWID_NAMES = ("_rowid_", "rowid", "oid")  # a column of that name hides it
-_LARGEST_EXACT_FLOAT = 2.0**53
-# What columns hold in which there is nothing, or only NULL.
-_KINDS: dict[str, type] = {"integer": int, "real": float, "numeric": float}
 
 
 class SqliteTable(Table):
@@ -54,6 +48,7 @@ class SqliteTable(Table):
 
     name: ClassVar[str] = "sqlite"
     suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
+    library: ClassVar[str] = ""
     forms: ClassVar[tuple[str, ...]] = ("records", "numpy", "pandas", "arrow", "polars", "awkward")
     option_names: ClassVar[tuple[str, ...]] = ("key", "query")
 
@@ -92,6 +87,11 @@ class SqliteTable(Table):
         """Whether it begins as SQLite begins a file."""
         return head.startswith(_MAGIC)
 
+    @classmethod
+    def companions(cls, path: str) -> tuple[str, ...]:
+        """What was committed and waits to be merged."""
+        return (f"{path}-wal",)
+
     @property
     def _key(self) -> str | None:
         return self.options.get("key")
@@ -99,7 +99,7 @@ class SqliteTable(Table):
     @property
     def _order(self) -> str:
         """By what units are ordered, and found."""
-        return self._rowid if self._key is None else _quoted(self._key)
+        return self._rowid if self._key is None else quoted(self._key)
 
     # What there is
 
@@ -158,14 +158,14 @@ class SqliteTable(Table):
         if self._key is None:
             columns = narrowed(self._read_rows, start, stop)
             if self.form == "records":
-                return list(_dicts(columns))
-            return _batch(columns, self._types, self.form)
+                return list(dicts(columns))
+            return batch_of(columns, self._types, self.form)
         keys, counts, columns = narrowed(self._read_groups, start, stop)
         if self.form == "awkward":
-            return _ragged({self._key: keys}, counts, columns, self._types)
+            return ragged({self._key: keys}, counts, columns, self._types)
         rows: Iterator[dict[str, Any]] = ({} for _ in range(sum(counts)))
         if columns:
-            rows = _dicts(columns)
+            rows = dicts(columns)
         return [{self._key: key, "rows": list(islice(rows, count))} for key, count in zip(keys, counts, strict=True)]
 
     def _read_rows(self, start: int, stop: int) -> dict[str, list[Any]]:
@@ -176,11 +176,11 @@ class SqliteTable(Table):
             units, first, last = self._count_rows(connection)
             if not wanted or last - first + 1 == units:
                 select = self._select(names, f"{self._rowid} BETWEEN ? AND ?")
-                columns = _columns_of(connection.execute(select, (first + start, first + stop - 1)), len(names))
+                columns = columns_of(connection.execute(select, (first + start, first + stop - 1)), len(names))
             else:
                 where, value, offset = self._place_of(connection, start, stop)
                 select = self._select([*names, None], where) + " LIMIT ? OFFSET ?"
-                *columns, rowids = _columns_of(connection.execute(select, (value, wanted, offset)), len(names) + 1)
+                *columns, rowids = columns_of(connection.execute(select, (value, wanted, offset)), len(names) + 1)
                 if len(rowids) == wanted and rowids:
                     self._before = (stop, rowids[-1])
         if len(columns[0]) != wanted:
@@ -202,11 +202,11 @@ class SqliteTable(Table):
                     f"GROUP BY {key} ORDER BY {key} LIMIT ? OFFSET ?"
                 )
                 found = connection.execute(groups, (value, stop - start, offset))
-                keys, counts = _columns_of(found, 2)
+                keys, counts = columns_of(found, 2)
             columns: list[list[Any]] = [[] for _ in names]
             if keys and names:
                 select = self._select(names, f"{key} BETWEEN ? AND ?")
-                columns = _columns_of(connection.execute(select, (keys[0], keys[-1])), len(names))
+                columns = columns_of(connection.execute(select, (keys[0], keys[-1])), len(names))
         if len(keys) != stop - start or any(len(column) != sum(counts) for column in columns):
             raise _changed(start, stop, len(keys))
         if keys:
@@ -215,7 +215,7 @@ class SqliteTable(Table):
 
     def _select(self, names: Sequence[str | None], where: str) -> str:
         """Rows in order; None stands for the rowid."""
-        columns = ", ".join(self._rowid if name is None else _quoted(name) for name in names)
+        columns = ", ".join(self._rowid if name is None else quoted(name) for name in names)
         order = dict.fromkeys(name for name in (self._order, self._rowid) if name)
         return f"SELECT {columns} FROM {self._source} WHERE {where} ORDER BY {', '.join(order)}"
 
@@ -288,8 +288,8 @@ class SqliteTable(Table):
                 raise UnreadableTable(
                     f"the query is refused: {error}", advice="Try it in the program sqlite3"
                 ) from error
-        self._source = f"{schema}.{_quoted(name)}"
-        described = connection.execute(f"PRAGMA {schema}.table_xinfo({_quoted(name)})").fetchall()
+        self._source = f"{schema}.{quoted(name)}"
+        described = connection.execute(f"PRAGMA {schema}.table_xinfo({quoted(name)})").fetchall()
         # 1 marks what virtual tables hide from SELECT *.
         available = {column[1]: column[2] for column in described if column[6] != 1}
         wanted = check_columns(self.columns, list(available))
@@ -378,11 +378,9 @@ class SqliteTable(Table):
         return BadRows(problem, *wanted, advice=advice)
 
 
-def _changed(start: int, stop: int, found: int) -> BadRows:
-    return BadRows(
-        f"{stop - start} units were wanted here, and {found} are there: it was changed since they were counted",
-        start,
-        stop,
+def _changed(start: int, stop: int, found: int) -> ChangedTable:
+    return ChangedTable(
+        f"of the units {start} up to {stop}, {found} are there: it was changed since they were counted",
         advice="Wait until it is complete, and open it again",
     )
 
@@ -416,7 +414,7 @@ def _try_to_connect(address: str) -> sqlite3.Connection:
 def _identity_of(path: str) -> tuple[int, ...]:
     """What changes when the database does: of the file, and of what waits beside it to be merged."""
     found: list[int] = []
-    for name in (path, f"{path}-wal"):
+    for name in (path, *SqliteTable.companions(path)):
         try:
             status = os.stat(name)
         except OSError:
@@ -454,126 +452,6 @@ def _rowid_name(connection: sqlite3.Connection, source: str, columns: Mapping[st
     return ""
 
 
-def _quoted(name: str) -> str:
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
-
-
 def _code(error: sqlite3.Error) -> int:
     """The kind of an error, without its details; 0 where it did not come from SQLite."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
-# From rows to columns
-
-
-def _columns_of(cursor: sqlite3.Cursor, width: int) -> list[list[Any]]:
-    columns: list[list[Any]] = [[] for _ in range(width)]
-    while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-        for column, values in zip(columns, zip(*rows, strict=True), strict=True):
-            column.extend(values)
-    return columns
-
-
-def _dicts(columns: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
-    """A dictionary for each row, made without a line of Python for each."""
-    return map(dict, map(zip, repeat(tuple(columns)), zip(*columns.values(), strict=True)))
-
-
-def _batch(columns: Mapping[str, list[Any]], types: Mapping[str, str], form: str) -> Any:
-    if form == "awkward":
-        return _ragged(columns, [], {}, types)
-    if form in ("arrow", "polars"):
-        arrow = needed("pyarrow", f"as_={form!r} of SQLite tables")
-        return from_arrow(
-            arrow.table({name: _arrow_array(name, values, types[name], arrow) for name, values in columns.items()}),
-            form,
-        )
-    return from_numpy({name: _numpy_array(values, types[name]) for name, values in columns.items()}, form)
-
-
-def _ragged(
-    flat: Mapping[str, list[Any]], counts: list[int], listed: Mapping[str, list[Any]], types: Mapping[str, str]
-) -> Any:
-    """An awkward array of records: some fields have a value for each, others a list of as many as are counted."""
-    awkward = needed("awkward", "as_='awkward'")
-    contents = {name: _awkward_layout(values, types[name], awkward) for name, values in flat.items()}
-    offsets = awkward.index.Index64(np.fromiter(accumulate(counts, initial=0), dtype=np.int64))
-    for name, values in listed.items():
-        content = _awkward_layout(values, types[name], awkward)
-        contents[name] = awkward.contents.ListOffsetArray(offsets, content)
-    rows = len(next(iter(flat.values())))
-    return awkward.Array(awkward.contents.RecordArray(list(contents.values()), list(contents), length=rows))
-
-
-def _numpy_array(values: list[Any], declared: str) -> np.ndarray[Any, Any]:
-    kinds = set(map(type, values))
-    has_nulls = type(None) in kinds
-    kinds.discard(type(None))
-    affinity = _affinity(declared)
-    if not kinds:
-        kinds = {_KINDS.get(affinity, object)}
-    if kinds == {int} and not has_nulls:
-        return np.array(values, dtype=np.int64)
-    if kinds <= {int, float}:
-        floats = np.array(values, dtype=np.float64)
-        if kinds == {float} or not (np.abs(floats) >= _LARGEST_EXACT_FLOAT).any():
-            return floats
-    return np.array(values, dtype=object)
-
-
-def _awkward_layout(values: list[Any], declared: str, awkward: Any) -> Any:
-    contents = awkward.contents
-    kinds = set(map(type, values))
-    if type(None) in kinds and len(kinds) == 2:
-        (kind,) = kinds - {type(None)}
-        is_null = np.fromiter((value is None for value in values), dtype=np.int8, count=len(values))
-        present = _awkward_layout([kind() if value is None else value for value in values], declared, awkward)
-        return contents.ByteMaskedArray(awkward.index.Index8(is_null), present, valid_when=False)
-    if kinds == {str}:
-        encoded = list(map(str.encode, values))  # awkward itself takes each by itself: twenty times as long
-        ends = np.fromiter(accumulate(map(len, encoded), initial=0), dtype=np.int64, count=len(encoded) + 1)
-        characters = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        return contents.ListOffsetArray(
-            awkward.index.Index64(ends),
-            contents.NumpyArray(characters, parameters={"__array__": "char"}),
-            parameters={"__array__": "string"},
-        )
-    if type(None) not in kinds:
-        array = _numpy_array(values, declared)
-        if array.dtype.kind in "if":
-            return contents.NumpyArray(array)
-    return awkward.from_iter(values, highlevel=False)
-
-
-def _arrow_array(name: str, values: list[Any], declared: str, arrow: Any) -> Any:
-    """Of the declared type where that fits, so that all batches have the same."""
-    kinds = set(map(type, values)) - {type(None)}
-    # Not left to arrow, which cuts the fraction off a number that should be an integer.
-    fitting = {"integer": (int, arrow.int64()), "real": (float, arrow.float64()), "text": (str, arrow.string())}
-    expected, arrow_type = fitting.get(_affinity(declared), (None, None))
-    if not kinds <= {expected}:
-        arrow_type = None
-    if len(kinds) <= 1 or kinds == {int, float}:
-        try:
-            return arrow.array(values, type=arrow_type)
-        except arrow.ArrowInvalid:  # an integer that is too large to be among floats
-            pass
-    raise UsageError(
-        f"column {name!r} holds values of several types ({', '.join(sorted(kind.__name__ for kind in kinds))}), "
-        "which arrow has no place for: use as_='records', 'numpy' or 'awkward', or leave the column out"
-    )
-
-
-def _affinity(declared: str) -> str:
-    """What a column prefers to hold, by SQLite's rules for the text of its declaration."""
-    upper = declared.upper()
-    for affinity, words in (
-        ("integer", ("INT",)),
-        ("text", ("CHAR", "CLOB", "TEXT")),
-        ("blob", ("BLOB",)),
-        ("real", ("REAL", "FLOA", "DOUB")),
-    ):
-        if any(word in upper for word in words):
-            return affinity
-    return "numeric" if upper else "blob"

@@ -27,16 +27,27 @@ class Facts(Struct, frozen=True):
 class BadRows(Exception):  # noqa: N818  # a verdict for the caller, who knows the file; users see a DataError
     """Raised by a table: the rows ``start`` up to ``stop`` cannot be had, none of them, however they are divided.
 
-    They may reach beyond those that were asked for: all that are stored together are lost together.
+    They may reach beyond those that were asked for: all that are stored together are lost together. Where the table
+    cannot be certain of that (``is_certain``), they are divided to find out.
     """
 
-    def __init__(self, problem: str, start: int, stop: int, byte: int | None = None, advice: str | None = None) -> None:
+    def __init__(
+        self,
+        problem: str,
+        start: int,
+        stop: int,
+        byte: int | None = None,
+        advice: str | None = None,
+        *,
+        is_certain: bool = True,
+    ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.start = start
         self.stop = stop
         self.byte = byte
         self.advice = advice
+        self.is_certain = is_certain
 
 
 class UnreadableTable(Exception):  # noqa: N818  # as above
@@ -46,6 +57,15 @@ class UnreadableTable(Exception):  # noqa: N818  # as above
         super().__init__(problem)
         self.problem = problem
         self.byte = byte
+        self.advice = advice
+
+
+class ChangedTable(Exception):  # noqa: N818  # as above
+    """Raised by a table: it is no longer what it was when its rows were counted."""
+
+    def __init__(self, problem: str, advice: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
         self.advice = advice
 
 
@@ -59,7 +79,8 @@ class Table(ABC):
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     forms: ClassVar[tuple[str, ...]]  # what a batch can be, by the names in `forms`; the first is the default
-    extra: ClassVar[str] = ""  # what installs the library that it needs
+    library: ClassVar[str] = ""  # what must be imported to look at it
+    extra: ClassVar[str] = ""  # what installs that
     option_names: ClassVar[tuple[str, ...]] = ()  # keywords of `aliquot.open`, beyond columns and as_
 
     def __init__(
@@ -86,6 +107,11 @@ class Table(ABC):
         """Whether a file that begins with these bytes is of this format."""
         return False
 
+    @classmethod
+    def companions(cls, path: str) -> tuple[str, ...]:
+        """The files beside it that hold a part of its content, if they are there."""
+        return ()
+
     @abstractmethod
     def facts(self) -> Facts:
         """Look at the metadata: no rows are read. Raise `UnreadableTable` where a wanted column is missing."""
@@ -94,7 +120,8 @@ class Table(ABC):
     def read(self, start: int, stop: int) -> Any:
         """These rows, the wanted columns of them, in ``self.form``. Raise `BadRows` for those that cannot be had.
 
-        Called with consecutive ranges, mostly: what was decoded beyond ``stop`` may be kept for the next call.
+        Called with consecutive ranges, mostly: what was decoded beyond ``stop`` may be kept for the next call. Raise
+        `ChangedTable` where there are not as many rows as were counted.
         """
 
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
