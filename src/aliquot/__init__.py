@@ -123,8 +123,8 @@ __all__ = [  # the names are those of the tables above
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name == "sites":
-        return importlib.import_module("aliquot.sites")
+    if name in ("coffea", "sites"):
+        return importlib.import_module(f"aliquot.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'aliquot' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

@@ -12,7 +12,6 @@ import pandas
 import polars
 import pyarrow
 import pytest
-from coffea.processor import accumulate, column_accumulator, defaultdict_accumulator, dict_accumulator, set_accumulator
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,30 +114,6 @@ def test_histograms_are_added_also_where_their_categories_differ() -> None:
 
 def test_what_has_its_own_sum_is_added() -> None:
     assert merge({"paid": Money(3)}, {"paid": Money(4)})["paid"].cents == 7
-
-
-def test_accumulators_of_coffea_become_what_coffea_makes_of_them() -> None:
-    def partial(number: int) -> Any:
-        return dict_accumulator(
-            {
-                "cuts": defaultdict_accumulator(int, {"all": 3, f"run {number}": 1}),
-                "pt": column_accumulator(numpy.array([float(number)])),
-                "runs": set_accumulator({number}),
-            }
-        )
-
-    ours, theirs = merge(merge(partial(1), partial(2)), partial(3)), accumulate(map(partial, (1, 2, 3)))
-    assert type(ours) is type(theirs)
-    assert ours["cuts"] == theirs["cuts"]
-    assert ours["pt"].value.tolist() == theirs["pt"].value.tolist() == [1, 2, 3]
-    assert ours["runs"] == theirs["runs"]
-
-
-@pytest.mark.parametrize("second", [{"n": 1, "new": {"x": [1]}}, {"n": 2.5, "s": {4}, "sub": {"n": 1}}])
-def test_plain_containers_become_what_coffea_makes_of_them(second: dict[str, Any]) -> None:
-    first = {"n": 1, "s": {3}, "sub": {"n": 2, "a": numpy.arange(3)}}
-    ours, theirs = merge(first, second), accumulate([first, second])
-    assert str(ours) == str(theirs)
 
 
 # What does not go together

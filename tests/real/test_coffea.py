@@ -382,3 +382,30 @@ def test_what_is_wrong_is_told_before_anything_runs(files: dict[str, str], monke
     monkeypatch.setattr(coffea, "__version__", "0.7.22")
     with pytest.raises(aliquot.UsageError, match=r"written for coffea 2026.*this is coffea 0\.7\.22"):
         aliquot.coffea.run({"mc": [files["first"]]}, Dimuon(), "Events")
+
+
+def test_accumulators_of_coffea_become_what_coffea_makes_of_them() -> None:
+    def partial(number: int) -> Any:
+        return processor.dict_accumulator(
+            {
+                "cuts": processor.defaultdict_accumulator(int, {"all": 3, f"run {number}": 1}),
+                "pt": processor.column_accumulator(np.array([float(number)])),
+                "runs": processor.set_accumulator({number}),
+            }
+        )
+
+    ours, theirs = (
+        aliquot.merge(aliquot.merge(partial(1), partial(2)), partial(3)),
+        processor.accumulate(map(partial, (1, 2, 3))),
+    )
+    assert type(ours) is type(theirs)
+    assert ours["cuts"] == theirs["cuts"]
+    assert ours["pt"].value.tolist() == theirs["pt"].value.tolist() == [1, 2, 3]
+    assert ours["runs"] == theirs["runs"]
+
+
+@pytest.mark.parametrize("second", [{"n": 1, "new": {"x": [1]}}, {"n": 2.5, "s": {4}, "sub": {"n": 1}}])
+def test_plain_containers_become_what_coffea_makes_of_them(second: dict[str, Any]) -> None:
+    first = {"n": 1, "s": {3}, "sub": {"n": 2, "a": np.arange(3)}}
+    ours, theirs = aliquot.merge(first, second), processor.accumulate([first, second])
+    assert str(ours) == str(theirs)

@@ -27,8 +27,10 @@ _WIDTH = 240
 
 def tell_failures(failures: Sequence[Failure], set_aside: str | None) -> None:
     """Name the units that were set aside."""
+    from aliquot.running.outcome import count_units
+
     written = f"; their input is in {set_aside}" if set_aside else ""
-    click.echo(f"aliquot: {len(failures)} units failed and were set aside{written}", err=True)
+    click.echo(f"aliquot: {count_units(failures)} failed and were set aside{written}", err=True)
     for failure in failures[:_MOST_SHOWN]:
         click.echo(f"  {in_options(str(failure))}", err=True)
     if len(failures) > _MOST_SHOWN:

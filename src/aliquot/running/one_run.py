@@ -17,7 +17,7 @@ from aliquot.coordinator import AppendAsTheyCome, AppendInOrder, Coordinator, Jo
 from aliquot.running import learned
 from aliquot.running.driver import Stopper, drive, handle
 from aliquot.running.here import run_here
-from aliquot.running.outcome import Outcome, Report, UnitsSetAsideWarning, nothing_done, raise_failures
+from aliquot.running.outcome import Outcome, Report, UnitsSetAsideWarning, count_units, nothing_done, raise_failures
 from aliquot.running.plan import Plan
 from aliquot.running.progress import make_progress
 from aliquot.running.recorder import Recorder, Unrecorded
@@ -150,7 +150,7 @@ def value_of(plan: Plan) -> Any:
     if outcome.failures:
         shown = "\n".join(f"  {failure}" for failure in outcome.failures[:10])
         more = f"\n  and {len(outcome.failures) - 10} more" if len(outcome.failures) > 10 else ""
-        told = f"{len(outcome.failures)} units failed and were set aside:\n{shown}{more}"
+        told = f"{count_units(outcome.failures)} failed and were set aside:\n{shown}{more}"
         warnings.warn(told, UnitsSetAsideWarning, stacklevel=3)
     return value
 

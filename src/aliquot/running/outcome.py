@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from aliquot.errors import AliquotError, JobError
@@ -174,6 +175,12 @@ class Outcome:
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} failures" if self.failures else ""
         return f"<Outcome: {self.report}{failed}>"
+
+
+def count_units(failures: Sequence[Failure]) -> str:
+    """How many units they are, in words."""
+    units = sum(failure.stop - failure.start for failure in failures)
+    return "1 unit" if units == 1 else f"{format_count(units)} units"
 
 
 def raise_failures(failures: tuple[Failure, ...]) -> None:
