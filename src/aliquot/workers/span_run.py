@@ -74,7 +74,10 @@ class SpanRun:
         self._began_seconds = time.perf_counter()
         self._has_begun = False
         self._setup_seconds: float | None = None  # until it was told
-        self._pacer = ReportPacer(self._began_seconds, after_every_step=worker.sizer.is_one_by_one)
+        is_joined = isinstance(stepper, BatchStepper)
+        # Values one by one are wanted one by one; of joined ones, only the last is.
+        after_every_step = worker.sizer.is_one_by_one and not is_joined
+        self._pacer = ReportPacer(self._began_seconds, after_every_step=after_every_step, is_joined=is_joined)
         # Since the last report.
         self._steps = 0
         self._busy_seconds = 0.0
@@ -91,7 +94,6 @@ class SpanRun:
         self._largest_step = 0
         self._resident_bytes = 0  # at the last report
         self._grown_bytes = 0
-        self._packed_bytes = 0  # what was sent up last
         # Items that the parent sends.
         items = stepper.items
         self._sent = items if isinstance(items, SentItems) else None
@@ -189,19 +191,11 @@ class SpanRun:
         if is_last or is_long_ago or self._worker.is_tight:
             self._measure(now_seconds)
         is_due = is_last or self._reports_each_step or self._is_overfull
-        if (is_due or self._pacer.is_due(now_seconds, self._waiting_bytes())) and not self._report(done_to):
+        if (is_due or self._pacer.is_due(now_seconds, self._grown_bytes)) and not self._report(done_to):
             return False
         if self._is_overfull:
             raise ReplacedError
         return True
-
-    def _waiting_bytes(self) -> int:
-        """By how much what waits to be sent up has grown.
-
-        A joined value as large as the last one, such as a histogram, does not pile up: it is not sent for its size.
-        """
-        joined_bytes = self._packed_bytes if isinstance(self._stepper, BatchStepper) else 0
-        return self._grown_bytes - joined_bytes
 
     def _end_if_forked(self) -> None:
         """The user's function has forked, and this is the child: the parent alone goes on with the span."""
@@ -289,7 +283,7 @@ class SpanRun:
     def _send_report(self, stop: int, packed: Packed) -> None:
         setup_seconds, self._setup_seconds = self._setup_seconds, None
         self._learn()
-        packed_bytes = self._packed_bytes = packed.total_bytes
+        packed_bytes = packed.total_bytes
         flush_output()
         self._channel.send(
             messages.REPORT,
