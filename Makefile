@@ -8,7 +8,8 @@ EXTRAS ?=
 .PHONY: help demo test lint types layers check bench states tools clean
 
 help:
-	@echo "make demo    make sample data, divide it, run a function and a real aligner over it, kill that, and go on"
+	@echo "make demo    make sample data, divide it, run a function and a real aligner over it, kill that, and go on;"
+	@echo "             find the J/psi and the Z among pairs of muons"
 	@echo "make test    lint, types, layers and all tests"
 	@echo "make bench   measure beside the peers (an hour and a half, 3 GB of disk); one part: .venv/bin/python -m bench pools"
 	@echo "make clean   remove the virtual environment and all that these commands made"
@@ -19,6 +20,8 @@ demo: $(VENV)/.made tools
 	@$(BIN)/python examples/gc_histogram.py
 	@echo
 	@$(BIN)/python examples/align_reads.py
+	@echo
+	@$(BIN)/python examples/dimuon/dimuon.py --events 300_000
 
 test: tools lint types layers check
 

@@ -28,7 +28,7 @@ def table(tmp_path: Path) -> Path:
 def test_index_counts_and_remembers(table: Path) -> None:
     """The first time it counts, the second time it knows, with --rebuild it counts again."""
     first, second, third = run("index", table), run("index", table), run("index", "--rebuild", table)
-    assert "100 units, 490 B uncompressed\n" in first.stdout
+    assert "100 units, 490 B of content\n" in first.stdout
     assert "counted in" in first.stdout
     assert "known without counting" in second.stdout
     assert "counted in" in third.stdout
@@ -175,5 +175,5 @@ def test_empty_files_have_no_units(in_process: Callable[..., Ran], tmp_path: Pat
         path.touch()
     ran = in_process("index", *paths)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("0 units, 0 B uncompressed")
+    assert ran.out.startswith("0 units, 0 B of content")
     assert in_process("index", "-q", *paths).out == "0\n"

@@ -19,6 +19,9 @@ def count(lines):
 def lengths(lines):
     return {len(line) for line in lines}
 
+def kinds(lines):
+    return {complex(len(line)) for line in lines}
+
 def shout(line):
     return line.upper()
 
@@ -96,6 +99,8 @@ def test_a_value_can_be_written_as_json_or_pickled(place: Path) -> None:
     assert json.loads((place / "count.json").read_text()) == 3
     aliquot_map(place, "analysis:lengths", "text.txt", "--join", "operator:or_", "--out", "lengths.pkl")
     assert pickle.loads((place / "lengths.pkl").read_bytes()) == {3, 4, 5}
+    aliquot_map(place, "analysis:lengths", "text.txt", "--join", "operator:or_", "--out", "lengths.json")
+    assert json.loads((place / "lengths.json").read_text()) == [3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +110,7 @@ def test_a_value_can_be_written_as_json_or_pickled(place: Path) -> None:
         (("nomodule:f", "text.txt"), "cannot import 'nomodule'"),
         (("analysis:count", "missing.txt"), "missing.txt"),
         (("analysis:count", "text.txt", "--out", "x.csv"), "should end in .json or .pkl"),
-        (("analysis:lengths", "text.txt", "--join", "operator:or_", "--out", "x.json"), "cannot be written as JSON"),
+        (("analysis:kinds", "text.txt", "--join", "operator:or_", "--out", "x.json"), "it is in x.json.pkl"),
         (("analysis:count", "text.txt", "--each", "--join", "operator:add"), "--each prints"),
     ],
 )

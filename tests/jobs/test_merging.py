@@ -59,7 +59,6 @@ class Silent:
         (1, numpy.int64(2), numpy.int64(3)),
         (fractions.Fraction(1, 3), 1, fractions.Fraction(4, 3)),
         ("ab", "c", "abc"),
-        ((1, 2), (3,), (1, 2, 3)),
         ([1], [2, [3]], [1, 2, [3]]),
         (None, None, None),
         ({1}, {2}, {1, 2}),
@@ -278,6 +277,7 @@ def test_what_cannot_be_copied_is_merged_nevertheless() -> None:
     [
         (True, False, "both may have to be true.*operator.and_"),
         ({"cuts": {"passed": True}}, {"cuts": {"passed": True}}, r'result\["cuts"\]\["passed"\].*have to be true'),
+        ((1, 2), (3,), "may be several values, or items.*return a list or a dict"),
         ({"dataset": "DY"}, {"dataset": "DY"}, r'result\["dataset"\].*may be a name, or text'),
     ],
 )
@@ -286,3 +286,18 @@ def test_what_could_mean_several_things_is_refused(first: Any, second: Any, word
     for join in (merge, merge_into):
         with pytest.raises(aliquot.UsageError, match=words):
             join(first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (numpy.array([True]), numpy.array([False])),
+        (numpy.bool_(1), numpy.bool_(0)),
+        (numpy.array(["a"]), numpy.array(["b"])),
+        (1, True),
+        ({"a": numpy.str_("x")}, {"a": numpy.str_("y")}),
+    ],
+)
+def test_so_is_what_numpy_makes_of_it(first: Any, second: Any) -> None:
+    with pytest.raises(aliquot.UsageError, match="join="):
+        merge(first, second)

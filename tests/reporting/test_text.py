@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 from aliquot.reporting.about import About
 from aliquot.reporting.story import Event, tell_story
 from aliquot.reporting.text import MOST_LINES, report_lines, status_lines
@@ -71,7 +73,8 @@ def test_status_says_how_far_and_how_long_by_the_last_minute() -> None:
 
 def test_status_of_a_run_that_nobody_holds_says_how_to_go_on() -> None:
     """And makes no promise of how long it would take."""
-    lines = status_lines(tell_story(half_done()), About("out.sam", status="interrupted", units=1000, done_units=490))
+    about = About("out.sam", status="interrupted", units=1000, done_units=490, outputs=("out.sam",))
+    lines = status_lines(tell_story(half_done()), about)
     assert lines == [
         "out.sam: interrupted",
         "490 of 1,000 units (49.0 %) in 4 min 20 s",
@@ -79,6 +82,8 @@ def test_status_of_a_run_that_nobody_holds_says_how_to_go_on() -> None:
         "nobody works on it",
         "run it again, or aliquot resume, and it goes on",
     ]
+    of_a_function = dataclasses.replace(about, outputs=())
+    assert status_lines(tell_story(half_done()), of_a_function)[-1] == "the same call again, and it goes on"
 
 
 def test_status_of_a_finished_run_is_short() -> None:

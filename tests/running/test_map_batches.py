@@ -117,3 +117,20 @@ def test_no_units_have_no_value() -> None:
     """There is nothing to join, and the message says so."""
     with pytest.raises(aliquot.UsageError, match="there are no units"):
         aliquot.map_batches(sum, [])
+
+
+_REUSED: Any = {"n": 0, "counts": np.zeros(3)}
+
+
+def fill_again(batch: range) -> Any:
+    _REUSED["n"] = len(batch)
+    _REUSED["counts"][:] = len(batch)
+    return _REUSED
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_function_may_fill_the_same_object_again(ordered: bool) -> None:
+    """What it returned before was taken as it was."""
+    found = aliquot.map_batches(fill_again, range(1000), size=7, ordered=ordered, progress=False)
+    assert found["n"] == 1000
+    assert found["counts"].tolist() == [1000] * 3

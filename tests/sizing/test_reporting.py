@@ -55,20 +55,3 @@ def test_every_step_may_be_reported() -> None:
     assert pacer.is_due(0.0)
     pacer.reported(0.0, took_seconds=10.0)
     assert pacer.is_due(0.0)
-
-
-def test_a_large_joined_value_is_not_sent_for_its_size() -> None:
-    """A histogram is there once, however many are in it; sending it takes long."""
-    pacer = ReportPacer(0.0, is_joined=True)
-    assert not pacer.is_due(1.0, 300 << 20)
-    assert not pacer.is_due(10.0, 301 << 20)
-    assert pacer.is_due(20.0, 301 << 20)
-
-
-def test_a_joined_value_that_grows_is_sent_before_it_fills_memory() -> None:
-    """As a list does."""
-    pacer = ReportPacer(0.0, is_joined=True)
-    assert not pacer.is_due(0.5, 70 << 20)
-    assert pacer.is_due(0.6, 140 << 20)
-    pacer.reported(0.7, 0.01)
-    assert not pacer.is_due(0.8, 70 << 20)

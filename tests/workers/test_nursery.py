@@ -84,7 +84,7 @@ def test_a_nursery_that_was_killed_is_replaced() -> None:
     """By a new one, when a worker is next wanted."""
     first = the_nursery()
     os.kill(nursery_process(first), signal.SIGKILL)
-    wait_until(lambda: not is_running(nursery_process(first)), "the nursery is gone")
+    wait_until(lambda: not first.is_alive, "the nursery is gone")
     second = the_nursery()
     assert second is not first
     assert second.is_alive

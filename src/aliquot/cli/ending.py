@@ -30,7 +30,7 @@ def tell_failures(failures: Sequence[Failure], set_aside: str | None) -> None:
     from aliquot.running.outcome import count_units
 
     written = f"; their input is in {set_aside}" if set_aside else ""
-    click.echo(f"aliquot: {count_units(failures)} failed and were set aside{written}", err=True)
+    click.echo(f"aliquot: {count_units(failures)} set aside{written}", err=True)
     for failure in failures[:_MOST_SHOWN]:
         click.echo(f"  {in_options(str(failure))}", err=True)
     if len(failures) > _MOST_SHOWN:

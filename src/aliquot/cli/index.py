@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.ending import EXIT_FAILED
 from aliquot.cli.options import Reading, reading_options
 from aliquot.quantities import format_bytes, format_count, format_seconds
 
@@ -37,15 +38,20 @@ def index(*, files: tuple[str, ...], reading: Reading, rebuild: bool, quiet: boo
     remembered = source.source.complete
     _show_counting(source, visible=sys.stderr.isatty() and not quiet)
     units = len(source)
+    problems = [problem for part in source.source.constituents() for problem in part.problems()]
+    for path, problem in problems:
+        click.echo(f"aliquot: {path}: {problem}. It counts as one unit, which fails", err=True)
     if quiet:
         click.echo(units)
-        return
+        sys.exit(EXIT_FAILED if problems else 0)
     seconds = time.perf_counter() - began
     total_bytes = sum(found.stop - found.start for found in source.byte_ranges())
     file_count = len(source.source.paths())
     in_files = f" in {file_count} files" if file_count > 1 else ""
-    click.echo(f"{format_count(units)} units, {format_bytes(total_bytes)} uncompressed{in_files}")
+    click.echo(f"{format_count(units)} units, {format_bytes(total_bytes)} of content{in_files}")
     click.echo("known without counting" if remembered else f"counted in {format_seconds(seconds)}")
+    if problems:
+        sys.exit(EXIT_FAILED)
 
 
 def _show_counting(source: VirtualFile, *, visible: bool) -> None:

@@ -133,11 +133,21 @@ def _write_json(value: Any, path: str) -> None:
 
     # Made whole before the file is touched.
     try:
-        text = json.dumps(value)
+        text = json.dumps(value, default=_as_json)
     except TypeError as error:
-        raise UsageError(f"{path}: the value cannot be written as JSON: {error}. Write it to a .pkl") from error
+        _write_pickle(value, f"{path}.pkl")
+        raise UsageError(f"{path}: the value cannot be written as JSON ({error}): it is in {path}.pkl") from error
     with open(path, "w", encoding="utf-8") as file:
         file.write(text + "\n")
+
+
+def _as_json(value: Any) -> Any:
+    """Arrays and numbers of numpy as lists and numbers, sets as lists."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def _write_pickle(value: Any, path: str) -> None:

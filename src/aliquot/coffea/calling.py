@@ -25,9 +25,9 @@ _OPEN_TIMEOUT_SECONDS = 60
 
 def run(
     fileset: Mapping[str, Any] | str,
-    treename: Any = None,
+    *tree_and_processor: Any,
+    treename: str | None = None,
     processor_instance: Any = None,
-    *,
     schema: Any = None,
     metadata: Mapping[str, Any] | None = None,
     uproot_options: Mapping[str, Any] | None = None,
@@ -52,7 +52,7 @@ def run(
 
     What ``coffea.processor.Runner(executor, schema=schema)(fileset, processor_instance, treename=treename)`` returns,
     with nothing to tune: how many entries make a chunk is found out while running. For coffea 2026.4 and later. The
-    tree name comes before the processor, or after it as a Runner has it.
+    tree name and the processor come in either order, or by their names.
 
     ``fileset`` is whatever a Runner takes: ``{dataset: [files]}``, ``{dataset: {"files": ..., "treename": ...,
     "metadata": ..., "preload": ...}}``, or the path of a JSON file with that. ``metadata`` is put on the events of
@@ -64,8 +64,13 @@ def run(
     may fail. The other arguments are those of `aliquot.map_batches`; with ``ordered=True``, outputs are accumulated in
     the order of the files, so that lists and categories come in the same order every time.
     """
-    if isinstance(processor_instance, str | None) and not isinstance(treename, str | None):
-        processor_instance, treename = treename, processor_instance
+    for told in tree_and_processor:
+        if isinstance(told, str) and treename is None:
+            treename = told
+        elif told is not None and processor_instance is None:
+            processor_instance = told
+        elif told is not None:
+            raise UsageError(f"{told!r:.200} is neither the name of a tree nor the processor: both were given already")
     if not workers.inside_worker and find_spec("coffea") is not None:
         # Imported there once, for all workers, and at the same time as here.
         the_nursery(preload=LIBRARIES)

@@ -10,9 +10,10 @@ from msgspec import Struct
 
 from aliquot.coffea.release import LIBRARIES
 from aliquot.errors import DataError, SourceChangedError
-from aliquot.virtual_file.tables.looking import HowRead, Known, TablePlace, recall, remember, stat_of
+from aliquot.virtual_file.tables.looking import HowRead, Known, TablePlace, problem_of, recall, remember, stat_of
+from aliquot.virtual_file.tables.root import check_root_header
 from aliquot.virtual_file.tables.rows_in_order import check_unchanged
-from aliquot.virtual_file.tables.table import Facts
+from aliquot.virtual_file.tables.table import Facts, UnreadableTable
 
 if TYPE_CHECKING:
     from aliquot.sites.local import Local
@@ -108,6 +109,7 @@ def _look(options: dict[str, Any], tree: tuple[str, str]) -> CountedTree:
     try:
         if is_local(path):
             stat = stat_of(path)
+            check_root_header(path)
         with uproot.open({path: None}, **options) as file:
             found = file[name]
             facts = Facts(int(found.num_entries), _cluster_ends(found))
@@ -115,6 +117,8 @@ def _look(options: dict[str, Any], tree: tuple[str, str]) -> CountedTree:
         raise
     except DataError as error:
         facts = Facts(0, problem=error.problem)
+    except UnreadableTable as fault:
+        facts = Facts(0, problem=problem_of(fault))
     except Exception as error:  # whatever uproot makes of bytes that are not what they should be
         facts = Facts(0, problem=f"cannot be read: {in_a_line(error)}")
     return CountedTree(path, name, Known(*stat, facts))

@@ -1,6 +1,6 @@
 """How two partial results become one, by what they are: what joins results unless the user says how.
 
-    numbers, tuples, lists           first + second             None          with None
+    numbers, lists                   first + second             None          with None
     sets                             first | second             mappings      key by key, and so on within
     arrays of numpy                  first + second, of one     dataclasses,  field by field
     histograms                       shape; of the same axes    NamedTuples
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 # Nothing can change them. The first ones are simply added.
 _NUMBERS = frozenset((int, float, complex))
 _TEXT = frozenset((str, bytes))
-_AMBIGUOUS = _TEXT | {bool, type(None)}
-_ATOMIC = _NUMBERS | _AMBIGUOUS
+_AMBIGUOUS = (*_TEXT, bool, type(None))
+_ATOMIC = _NUMBERS | set(_AMBIGUOUS)
+_FOR_TUPLES = "join=..., or return a list or a dict"
 _LONGEST_KEY = 60
 _LONGEST_AXES = 200
 
@@ -53,10 +54,10 @@ _REFUSED = {
 def merge(first: Any, second: Any) -> Any:
     """Make one of two partial results, by what they are. Neither is changed.
 
-    Numbers are added; tuples and lists are put one after the other, and text where it is all of the result; sets are
-    united; mappings are merged key by key, dataclasses and NamedTuples field by field, and so on within. Arrays of
-    numpy are added where they have one shape, histograms where they have the same axes, and anything else that knows
-    how to. None goes with None. Truth values are refused, and text within others, as both could mean several things.
+    Numbers are added; lists are put one after the other, and text where it is all of the result; sets are united;
+    mappings are merged key by key, dataclasses and NamedTuples field by field, and so on within. Arrays of numpy are
+    added where they have one shape, histograms where they have the same axes, and anything else that knows how to. None
+    goes with None. Truth values and tuples are refused, and text within others: they could mean several things.
 
     What does not go together raises a `UsageError` that says where in the result it is.
 
@@ -83,7 +84,7 @@ def _merge(first: Any, second: Any, place: Place, *, in_place: bool) -> Any:  # 
     kind = type(first)
     if kind is type(second) and (kind in _NUMBERS or (kind in _TEXT and place is None)):
         return first + second
-    if kind in _AMBIGUOUS:
+    if isinstance(first, _AMBIGUOUS) or isinstance(second, _AMBIGUOUS):
         return _merge_ambiguous(first, second, place)
     if _is_number(first) and _is_number(second):
         return _added(first, second, place)
@@ -176,6 +177,10 @@ def _merge_arrays(first: Any, second: Any, place: Place, *, in_place: bool) -> A
     shapes = [getattr(value, "shape", ()) for value in (first, second)]
     if shapes[0] != shapes[1]:
         _refuse(first, second, place, f"their shapes are {shapes[0]} and {shapes[1]}, and an array is never repeated")
+    for array in (first, second):
+        kind = getattr(getattr(array, "dtype", None), "kind", "")
+        if kind in "bSU" and kind:
+            _refuse(first, second, place, "truth values and text can be joined in several ways")
     numpy = sys.modules["numpy"]
     can_be_changed = in_place and type(first) is numpy.ndarray and first.ndim > 0 and first.flags.writeable
     try:
@@ -217,6 +222,8 @@ def _merge_fields(first: Any, second: Any, place: Place, *, in_place: bool) -> A
 
 def _check_can_be_added(first: Any, second: Any, place: Place) -> None:
     """Two that are not known here, which have to say themselves what their sum is."""
+    if type(first) is type(second) is tuple:
+        _refuse(first, second, place, "it may be several values, or items to be put together", hint=_FOR_TUPLES)
     for value in (first, second):
         for base in type(value).__mro__:
             refused = (base.__module__.partition(".")[0], base.__name__)
@@ -339,3 +346,6 @@ def _type_name(value: Any) -> str:
         return "None"
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+
+
+merge.own = _own  # type: ignore[attr-defined]  # as merge.into

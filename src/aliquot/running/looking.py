@@ -55,13 +55,13 @@ def _refuse_unreadable(tables: TablesSource, view: VirtualFile, options: Options
     """A run that would fail for sure is not begun."""
     problems = tables.problems(view.start, view.stop)
     told = options.max_failures
-    most = told if told >= 1 else told * len(view)
+    most = told if told >= 1 else told * len(tables.places)  # a part of the files, as nobody knows of the rows
     if len(problems) <= most:
         return
-    place, problem = problems[0]
-    error = DataError(problem, path=place.path)
-    for place, problem in problems[1:_MOST_NAMED]:
-        error.add_note(f"{place.path}: {problem}")
+    path, problem = problems[0]
+    error = DataError(problem, path=path)
+    for path, problem in problems[1:_MOST_NAMED]:
+        error.add_note(f"{path}: {problem}")
     if len(problems) > _MOST_NAMED:
         error.add_note(f"and {len(problems) - _MOST_NAMED} more")
     error.add_note("aliquot: with max_failures, files that cannot be read are set aside, each as one unit")

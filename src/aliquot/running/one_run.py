@@ -150,7 +150,7 @@ def value_of(plan: Plan) -> Any:
     if outcome.failures:
         shown = "\n".join(f"  {failure}" for failure in outcome.failures[:10])
         more = f"\n  and {len(outcome.failures) - 10} more" if len(outcome.failures) > 10 else ""
-        told = f"{count_units(outcome.failures)} failed and were set aside:\n{shown}{more}"
+        told = f"{count_units(outcome.failures)} set aside:\n{shown}{more}"
         warnings.warn(told, UnitsSetAsideWarning, stacklevel=3)
     return value
 

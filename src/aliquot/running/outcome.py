@@ -178,9 +178,9 @@ class Outcome:
 
 
 def count_units(failures: Sequence[Failure]) -> str:
-    """How many units they are, in words."""
+    """How many units they are, as the beginning of a sentence."""
     units = sum(failure.stop - failure.start for failure in failures)
-    return "1 unit" if units == 1 else f"{format_count(units)} units"
+    return "1 unit failed and was" if units == 1 else f"{format_count(units)} units failed and were"
 
 
 def raise_failures(failures: tuple[Failure, ...]) -> None:

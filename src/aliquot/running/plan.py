@@ -36,7 +36,7 @@ class Plan(NamedTuple):
         """Add what its unit looks like, where its worker could not tell, and which bytes of which files it is."""
         items: Any = self.sent_items if self.sent_items is not None else self.view
         if failure.shown is None and not self.is_command and items is not None and failure.stop - failure.start == 1:
-            failure = failure._replace(shown=bounded_repr(items, failure.start))
+            failure = failure._replace(shown=_shown(items, failure.start))
         if self.view is None:
             return failure
         try:
@@ -44,3 +44,14 @@ class Plan(NamedTuple):
         except AliquotError:
             return failure  # a source without bytes; or the file itself is broken there, which the failure tells
         return failure._replace(places=tuple((place.path, place.start, place.stop) for place in ranges))
+
+
+def _shown(items: Any, unit: int) -> str | None:
+    """What a unit looks like; nothing where it cannot be read, which the failure tells."""
+    try:
+        items[unit]
+    except AliquotError:
+        return None
+    except Exception:
+        pass  # told by what is shown
+    return bounded_repr(items, unit)

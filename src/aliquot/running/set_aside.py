@@ -17,6 +17,12 @@ def check_set_aside(view: VirtualFile | None, path: str | os.PathLike[str]) -> N
     """Refuse what cannot be written, before anything is run; a file that is there is kept under another name."""
     if view is None:
         raise UsageError(f"set_aside={str(path)!r}: the units are not from a file, so there is nothing to copy")
+    try:
+        view.source.header(0) if len(view.members) == 1 else None
+    except UsageError as error:
+        raise UsageError(
+            f"set_aside={str(path)!r}: {error}. What failed is in the failures of the outcome, with file and row"
+        ) from error
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise UsageError(f"set_aside={str(path)!r}: there is no folder {folder}")

@@ -174,7 +174,7 @@ def open_datasets(told: Mapping[Any, Any]) -> dict[Any, VirtualFile]:
 
     views = {}
     for name, source in told.items():
-        if not isinstance(name, str | int | float | None):
+        if not isinstance(name, str | int | float | None) or name != name:  # noqa: PLR0124  # as nan is not
             raise UsageError(f"{name!r:.200} is not the name of a dataset: text or a number is")
         try:
             views[name] = source if isinstance(source, VirtualFile) else open(source)

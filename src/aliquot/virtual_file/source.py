@@ -121,6 +121,10 @@ class Source(ABC):
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """Where the bytes of some units are."""
 
+    def problems(self) -> list[tuple[str, str]]:
+        """Files that cannot be read at all, and why, where that is known."""
+        return []
+
     def reading(self) -> Any:
         """How units are read from the files, as JSON: a run that goes on must not read others."""
         return None

@@ -74,10 +74,9 @@ class SpanRun:
         self._began_seconds = time.perf_counter()
         self._has_begun = False
         self._setup_seconds: float | None = None  # until it was told
-        is_joined = isinstance(stepper, BatchStepper)
         # Values one by one are wanted one by one; of joined ones, only the last is.
-        after_every_step = worker.sizer.is_one_by_one and not is_joined
-        self._pacer = ReportPacer(self._began_seconds, after_every_step=after_every_step, is_joined=is_joined)
+        after_every_step = worker.sizer.is_one_by_one and not isinstance(stepper, BatchStepper)
+        self._pacer = ReportPacer(self._began_seconds, after_every_step=after_every_step)
         # Since the last report.
         self._steps = 0
         self._busy_seconds = 0.0

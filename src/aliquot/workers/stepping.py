@@ -249,13 +249,14 @@ class EachStepper:
 class JoinedValues:
     """What values have become so far, one after the other.
 
-    Where the join has a way to do it (``join.into``, as `merge` has), what was made of two values is changed from then
-    on: of large ones, there are two, not three. The values themselves belong to others, and are never changed.
+    Where the join has a way to do it (``join.into``, as `merge` has), the others are joined to a copy of the first, in
+    place: of large ones, there are two, not three. The values themselves belong to whoever made them, and may be filled
+    again and returned again.
     """
 
     def __init__(self, join: Callable[[Any, Any], Any]) -> None:
-        self._join = join
-        self._join_into: Callable[[Any, Any], Any] = getattr(join, "into", join)
+        self._join: Callable[[Any, Any], Any] = getattr(join, "into", join)
+        self._own: Callable[[Any], Any] | None = getattr(join, "own", None)
         self._value: Any = None
         self._count = 0
 
@@ -267,7 +268,9 @@ class JoinedValues:
     def add(self, value: Any) -> None:
         """Join it to what came before."""
         if self._count:
-            value = (self._join if self._count == 1 else self._join_into)(self._value, value)
+            value = self._join(self._value, value)
+        elif self._own is not None:
+            value = self._own(value)
         self._value = value
         self._count += 1
 
@@ -395,10 +398,21 @@ def add_note(error: BaseException, note: str) -> None:
         pass  # frozen, for example
 
 
+def _record(items: Any, index: int) -> Any:
+    """One unit; of a table, a row."""
+    if hasattr(items, "iloc"):  # pandas
+        return items.iloc[[index]].to_dict("records")[0]
+    if hasattr(items, "to_pylist"):  # arrow
+        return items.slice(index, 1).to_pylist()[0]
+    if hasattr(items, "iter_rows"):  # polars
+        return items.row(index, named=True)
+    return items[index]
+
+
 def bounded_repr(items: Sequence[Any], index: int) -> str | None:
     """Show a unit in a line or so, whatever it is."""
     try:
-        shown = repr(items[index])
+        shown = repr(_record(items, index))
     except (Exception, StepTimeoutError) as error:
         return f"(no repr: {type(error).__name__})"
     return shown if len(shown) <= _LONGEST_REPR else f"{shown[:_LONGEST_REPR]}... ({len(shown):,} characters)"

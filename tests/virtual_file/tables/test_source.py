@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import sqlite3
 from pathlib import Path
@@ -352,3 +353,38 @@ def test_a_format_of_ones_own_is_registered(tmp_path: Path) -> None:
     assert [row["n"] for row in aliquot.open(tmp_path / "a.squares")] == [n * n for n in range(10)]
     with pytest.raises(aliquot.UsageError, match="one of aliquot's own"):
         aliquot.register_table(type("Mine", (Squares,), {"name": "parquet"}))
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.root", "x.db", "x.h5"])
+def test_a_pipe_is_no_table(tmp_path: Path, name: str) -> None:
+    """To open it would wait for ever."""
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(aliquot.DataError, match="is a pipe or a device"):
+        len(aliquot.open(tmp_path / name))
+
+
+def test_what_rows_cannot_be_copied_to_is_refused_before_the_run(folder: Path, tmp_path: Path) -> None:
+    """They have no bytes."""
+    with pytest.raises(aliquot.UsageError, match=r"set_aside=.*no bytes of their own.*file and row"):
+        aliquot.map_batches(total, f"{folder}/*.parquet", set_aside=tmp_path / "bad", progress=False)
+
+
+@pytest.mark.parametrize("form", ["numpy", "pandas"])
+def test_large_numbers_beside_missing_ones_keep_their_digits(tmp_path: Path, form: str) -> None:
+    """A float would not have them all."""
+    pq.write_table(pa.table({"i": [2**53 + 1, None, 5]}), tmp_path / "n.parquet")
+    assert aliquot.open(tmp_path / "n.parquet", as_=form).batch()["i"][0] == 2**53 + 1
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars", "arrow", "numpy"])
+def test_a_failure_shows_its_row(folder: Path, form: str) -> None:
+    """Whatever a batch is."""
+    view = aliquot.open(folder / "0.parquet", as_=form)[:20]
+    outcome = aliquot.run(aliquot.FunctionJob(fail_at_seven, view), max_failures=1, progress=False)
+    assert [failure.shown for failure in outcome.failures] == ["{'n': 7, 'half': 3.5}"]
+
+
+def fail_at_seven(batch: Any) -> int:
+    if 7 in list(batch["n"].to_pylist() if hasattr(batch["n"], "to_pylist") else batch["n"]):
+        raise ValueError("seven")
+    return len(batch)

@@ -16,6 +16,8 @@ from aliquot.virtual_file.tables.wording import one_line
 if TYPE_CHECKING:
     import numpy
 
+# Whole numbers beyond this are not all there as floats.
+_LARGEST_EXACT = 2**53
 FORMS = ("awkward", "numpy", "pandas", "arrow", "polars", "records")
 
 _ALIASES = {"ak": "awkward", "np": "numpy", "pd": "pandas", "pa": "arrow", "pl": "polars", "pyarrow": "arrow"}
@@ -166,7 +168,8 @@ def from_numpy(columns: Mapping[str, numpy.ndarray[Any, Any]], form: str) -> Any
 def from_arrow(table: Any, form: str) -> Any:
     """Rows in any form, from an arrow table.
 
-    As numpy arrays, numbers of which some are missing become floats with NaN, as in pandas.
+    As numpy arrays, numbers of which some are missing become floats with NaN, as in pandas; or stay as they are, as
+    objects, where a float has not so many digits.
     """
     if form == "arrow":
         return table
@@ -176,7 +179,7 @@ def from_arrow(table: Any, form: str) -> Any:
         return table.to_pylist()
     library = _library_of(form)
     if form == "pandas":
-        return table.to_pandas(use_threads=False)
+        return table.to_pandas(use_threads=False, integer_object_nulls=any(map(_loses_digits, table.columns)))
     if form == "awkward":
         table = _without_dictionaries(table)  # awkward cannot put such columns together
     return library.from_arrow(table)  # so it is called in awkward and in polars
@@ -303,7 +306,24 @@ def _numpy_of(name: str, column: Any) -> numpy.ndarray[Any, Any]:
             f"column {name!r} is ragged ({kind}), which numpy has no place for: "
             "use as_='awkward' or 'arrow', or leave the column out"
         )
+    if _loses_digits(column):
+        import numpy
+
+        objects = numpy.empty(len(column), dtype=object)
+        objects[:] = column.to_pylist()
+        return objects
     return _own(column.to_numpy())
+
+
+def _loses_digits(column: Any) -> bool:
+    """Whether some numbers are missing, and others are too large to be floats, as all would then become."""
+    arrow = _library_of("arrow")
+    if not column.null_count or not arrow.types.is_integer(column.type) or column.type.bit_width < 64:
+        return False
+    import pyarrow.compute
+
+    ends = pyarrow.compute.min_max(column).as_py()
+    return any(end is not None and abs(end) > _LARGEST_EXACT for end in ends.values())
 
 
 def _without_dictionaries(table: Any) -> Any:

@@ -122,6 +122,8 @@ class Hdf5Table(Table):
             if not datasets:
                 where = f"group {self.inner!r}" if inner else "its outermost group"
                 raise UnreadableTable(f"{where} holds no datasets with rows", advice=_contents(h5py, file))
+            if not inner and any(isinstance(item, h5py.Group) for item in found.values()):
+                raise UnreadableTable("has groups beside its datasets: say which of them", advice=_contents(h5py, file))
             if len(datasets) == 1 and next(iter(datasets.values())).dtype.names:
                 found = next(iter(datasets.values()))
         if isinstance(found, h5py.Dataset):

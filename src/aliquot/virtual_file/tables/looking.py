@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,6 +63,8 @@ def stat_of(path: str, companions: Sequence[str] = ()) -> tuple[int, int]:
             path=path,
             advice="Check the path, and the permissions of the folders on it",
         ) from error
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise DataError("is a pipe or a device, and no table", path=path, advice="Copy its content to a file first")
     size_bytes, mtime_ns = found.st_size, found.st_mtime_ns
     for companion in companions:
         try:
@@ -121,7 +124,7 @@ def _name_of(place: TablePlace) -> str:
 
 
 def _record_path(how: HowRead, directory: str) -> str:
-    read = msgspec.json.encode([how.format, how.columns, how.options]).decode()
+    read = msgspec.json.encode([how.format, how.form, how.columns, how.options]).decode()
     return record_path(f"{os.path.realpath(directory)}\0{read}", "tables")
 
 

@@ -85,7 +85,7 @@ class RootTable(Table):
         return self._entries
 
     def _open(self) -> Entries:
-        _check_header(self.path)
+        check_root_header(self.path)
         try:
             import awkward  # noqa: F401  # uproot does not ask for it before it is used
             import uproot
@@ -152,7 +152,7 @@ class RootTable(Table):
         return [name for name, kind in named.items() if kind in _TREES or kind == _NTUPLE]
 
 
-def _check_header(path: str) -> None:
+def check_root_header(path: str) -> None:
     """Refuse what is not a whole ROOT file, before uproot stumbles over it."""
     try:
         with open(path, "rb", buffering=0) as file:

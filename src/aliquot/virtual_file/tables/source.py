@@ -100,8 +100,8 @@ class TablesSource(RowsInOrder, Source):
         if found:
             self.learn(found)
         if self.complete and self._model is None:
-            place, problem = self.problems()[0]
-            raise DataError(problem, path=place.path)
+            path, problem = self.problems()[0]
+            raise DataError(problem, path=path)
 
     def forget_index(self) -> None:
         """Look at all of them again."""
@@ -111,10 +111,10 @@ class TablesSource(RowsInOrder, Source):
         self._asked_to = 0
         self.learn({number: look(self.how, place) for number, place in enumerate(self.places)})
 
-    def problems(self, start: int = 0, stop: int = sys.maxsize) -> list[tuple[TablePlace, str]]:
-        """The tables that cannot be read, and why, among those of some units."""
+    def problems(self, start: int = 0, stop: int = sys.maxsize) -> list[tuple[str, str]]:
+        """The files that cannot be read, and why, among those of some units."""
         return [
-            (self.places[number], self._facts_of(number).problem)
+            (self.places[number].path, self._facts_of(number).problem)
             for number, end in enumerate(self._ends)
             if self._facts_of(number).problem and start < end <= stop
         ]
