@@ -232,7 +232,7 @@ def test_a_file_that_cannot_be_read_is_one_failure(files: dict[str, str], tmp_pa
     with pytest.warns(aliquot.UnitsSetAsideWarning, match=r"torn\.root"):
         found = aliquot.coffea.run(fileset, Dimuon(), "Events", size=200, max_failures=1, on=ON_ONE, progress=False)
     assert_same_output(found, runner()({"mc": [files["first"]]}, Dimuon(), treename="Events"))
-    for path, problem in ((torn, "cannot be read"), (tmp_path / "missing.root", "no such file")):
+    for path, problem in ((torn, "is cut off"), (tmp_path / "missing.root", "no such file")):
         _, source = process_and_source(Dimuon(), str(path))
         with pytest.raises(aliquot.DataError, match=rf"{path.name}.*{problem}"):
             source.records_of(0, 1)

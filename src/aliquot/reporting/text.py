@@ -56,7 +56,7 @@ def status_lines(story: Story, about: About, held_by: str | None = None) -> list
         lines.append(one_line(f"held by {held_by}", _WIDTH))
     elif about.status not in ("done", ""):
         is_command = bool(about.outputs)
-        lines.append(f"{'run it again, or aliquot resume,' if is_command else 'the same call again'}, and it goes on")
+        lines.append(f"{'run it again, or aliquot resume' if is_command else 'the same call again'}, and it goes on")
     return [line for line in lines if line]
 
 
