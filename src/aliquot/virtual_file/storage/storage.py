@@ -106,10 +106,10 @@ class Storage(ABC):
         os.close(self.open_unchanged())
 
 
-def read_identity(path: str) -> tuple[Identity, bytes]:
-    """Look at a file: its identity and its first bytes. Refuses what is not a readable regular file."""
+def stat_file(path: str) -> os.stat_result:
+    """Look at a file; what is wrong is said with what to do."""
     try:
-        found = os.stat(path)
+        return os.stat(path)
     except FileNotFoundError:
         raise DataError("there is no such file", path=path, advice="Check the name and the folder") from None
     except OSError as error:
@@ -118,6 +118,11 @@ def read_identity(path: str) -> tuple[Identity, bytes]:
             path=path,
             advice="Check the path, and the permissions of the folders on it",
         ) from error
+
+
+def read_identity(path: str) -> tuple[Identity, bytes]:
+    """Look at a file: its identity and its first bytes. Refuses what is not a readable regular file."""
+    found = stat_file(path)
     if stat.S_ISDIR(found.st_mode):
         raise DataError(
             "is a directory",

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from aliquot.cache import read_record, record_path, write_record
 from aliquot.errors import DataError
+from aliquot.virtual_file.storage.storage import stat_file
 from aliquot.virtual_file.tables.registry import find_table_class
 from aliquot.virtual_file.tables.table import Facts, Table, UnreadableTable
 
@@ -53,16 +54,7 @@ class Known(Struct, frozen=True):
 
 def stat_of(path: str, companions: Sequence[str] = ()) -> tuple[int, int]:
     """Size and time of change: what tells a file from what it was before. Its companions count with it."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        raise DataError("there is no such file", path=path, advice="Check the name and the folder") from None
-    except OSError as error:
-        raise DataError(
-            f"cannot be looked at: {error.strerror}",
-            path=path,
-            advice="Check the path, and the permissions of the folders on it",
-        ) from error
+    found = stat_file(path)
     if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
         raise DataError("is a pipe or a device, and no table", path=path, advice="Copy its content to a file first")
     size_bytes, mtime_ns = found.st_size, found.st_mtime_ns
