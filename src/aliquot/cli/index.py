@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def index(*, files: tuple[str, ...], reading: Reading, rebuild: bool, quiet: bool) -> None:
     """Count the units of FILES and remember where they are.
 
-    Nothing has to be indexed beforehand: this only shows it, and does it at a time of your choosing.
+    Nothing has to be indexed beforehand: this only shows it, and does it at a time of your choosing. A table that
+    cannot be read is named, and the exit code is then 1.
 
     \b
     aliquot index reads.fastq.gz

@@ -49,9 +49,9 @@ class Plan(NamedTuple):
 def _shown(items: Any, unit: int) -> str | None:
     """What a unit looks like; nothing where it cannot be read, which the failure tells."""
     try:
-        items[unit]
+        record = items[unit]
     except AliquotError:
         return None
     except Exception:
-        pass  # told by what is shown
-    return bounded_repr(items, unit)
+        return bounded_repr(items, unit)  # which tells what is wrong with it
+    return bounded_repr([record], 0)

@@ -13,7 +13,7 @@ from aliquot.running.looking import look_at_tables
 from aliquot.running.options import Options
 from aliquot.running.plan import Plan
 from aliquot.running.results import JoinSink, ListSink
-from aliquot.running.several import call, call_on_datasets
+from aliquot.running.several import call, call_on_datasets, name_of
 from aliquot.workers.stepping import BatchStepper, EachStepper, RangeItems, SentItems, SourceItems
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, i
         sink=ListSink(),
         functions=(function,),
         is_ordered=is_ordered,
-        label=_name_of(function),
+        label=name_of(function),
         options=options,
         view=found.view if isinstance(found, SourceItems) else None,
     )
@@ -206,10 +206,6 @@ def _is_virtual_file(source: Any) -> bool:
 def _check_callable(function: Any) -> None:
     if not callable(function):
         raise UsageError(f"{function!r:.200} is not a function")
-
-
-def _name_of(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _some(units: int) -> int:

@@ -42,7 +42,7 @@ class _ShapedSink(JoinSink):
 def call(function: Any, join: Callable[[Any, Any], Any]) -> Called:
     """One function; or several, whose values are a dict where they have names, and else a list."""
     if callable(function):
-        return Called(function, join, (function, join), _name_of(function))
+        return Called(function, join, (function, join), name_of(function))
     if not isinstance(function, Mapping | list | tuple):
         raise UsageError(f"{function!r:.200} is not a function")
     if not function:
@@ -59,7 +59,7 @@ def call(function: Any, join: Callable[[Any, Any], Any]) -> Called:
         return in_order(tuple(named), values) if is_named else list(in_order(tuple(named), values).values())
 
     names = f"functions {list(named)!r}"
-    label = ", ".join(map(str, named)) if is_named else ", ".join(map(_name_of, named.values()))
+    label = ", ".join(map(str, named)) if is_named else ", ".join(map(name_of, named.values()))
     return Called(EachFunction(named), by_name(join), (*named.values(), join, names), label, shape)
 
 
@@ -84,5 +84,6 @@ def call_on_datasets(called: Called, view: VirtualFile) -> Called:
     )
 
 
-def _name_of(function: Any) -> str:
+def name_of(function: Any) -> str:
+    """What it is called, or what it is."""
     return str(getattr(function, "__name__", type(function).__name__))

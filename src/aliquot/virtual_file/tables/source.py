@@ -42,7 +42,6 @@ class TablesSource(RowsInOrder, Source):
         self._ends: list[int] = []  # among all units, of the tables up to the first that nobody has looked at
         self._model: tuple[TablePlace, Facts] | None = None  # the first that can be read
         self._open: dict[int, Table] = {}
-        self._asked_to = 0
         self._by_unit: TablesSource | None = None
         self._settle()
 
@@ -108,7 +107,7 @@ class TablesSource(RowsInOrder, Source):
         self.close()
         self._ends.clear()
         self._model = None
-        self._asked_to = 0
+        self._by_unit = None
         self.learn({number: look(self.how, place) for number, place in enumerate(self.places)})
 
     def problems(self, start: int = 0, stop: int = sys.maxsize) -> list[tuple[str, str]]:
@@ -132,12 +131,6 @@ class TablesSource(RowsInOrder, Source):
                 if problem:
                     known = self._known[number] = msgspec.structs.replace(known, facts=Facts(1, (1,), {}, problem))
             self._ends.append(self.known_units + known.facts.units)
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The columns that are read, and their types."""
-        self.advance(1)
-        return {} if self._model is None else self._model[1].columns
 
     # Reading
 
@@ -204,12 +197,8 @@ class TablesSource(RowsInOrder, Source):
 
         Of tables that are open. What goes wrong here is told by whoever reads them.
         """
-        start, stop = max(start, self._asked_to), min(stop, self.known_units)
-        if start >= stop:
-            return
-        self._asked_to = stop
         try:
-            for rows in self.parts(start, stop):
+            for rows in self.parts(start, min(stop, self.known_units)):
                 if rows.number in self._open:
                     _ask_for(self._open[rows.number].byte_ranges(rows.start, rows.stop))
         except Exception:
