@@ -32,7 +32,7 @@ def _main() -> None:
     if sys.argv[1:2] == ["run"] and not {"-h", "--help", "--dry-run"} & set(sys.argv):
         from aliquot.workers.nursery import the_nursery
 
-        the_nursery(preload=("aliquot.workers.command_stepping",))
+        the_nursery(("aliquot.workers.command_stepping",), is_small=False)
     from aliquot import cli
 
     cli.main()

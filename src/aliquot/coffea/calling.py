@@ -13,6 +13,7 @@ from aliquot.coffea.outputs import join_outputs
 from aliquot.coffea.processing import Process
 from aliquot.coffea.release import LIBRARIES, coffea_executors
 from aliquot.errors import UsageError
+from aliquot.running.preloading import limits_memory
 from aliquot.virtual_file import VirtualFile
 from aliquot.workers.nursery import the_nursery
 
@@ -73,7 +74,7 @@ def run(
             raise UsageError(f"{told!r:.200} is neither the name of a tree nor the processor: both were given already")
     if not workers.inside_worker and find_spec("coffea") is not None:
         # Imported there once, for all workers, and at the same time as here.
-        the_nursery(preload=LIBRARIES)
+        the_nursery(LIBRARIES, is_small=limits_memory(on, memory))
     coffea_executors()
     if not hasattr(processor_instance, "process") and not callable(processor_instance):
         raise UsageError(f"{processor_instance!r:.200} is not a processor: it has no method process(events)")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from aliquot.jobs.merging import merge
-from aliquot.running.preloading import libraries_for
+from aliquot.running.preloading import libraries_for, limits_memory
 from aliquot.workers.nursery import start_nursery
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def map(
     >>> aliquot.map(math.sqrt, range(4))
     [0.0, 1.0, 1.4142135623730951, 1.7320508075688772]
     """
-    start_nursery(function, libraries_for(function, items))
+    start_nursery(function, libraries_for(function, items), is_small=limits_memory(on, memory))
     from aliquot.running import one_run, options, planning
 
     told = options.make_options(
@@ -116,7 +116,7 @@ def imap(
     Work begins at once and goes on while values are used; it waits when too many are not taken. Closing the iterator,
     or leaving it to the garbage collector, ends the work.
     """
-    start_nursery(function, libraries_for(function, items))
+    start_nursery(function, libraries_for(function, items), is_small=limits_memory(on, memory))
     from aliquot.running import one_run, options, planning
 
     told = options.make_options(
@@ -176,7 +176,7 @@ def map_batches(
     >>> aliquot.map_batches({"sum": sum, "count": len}, {"few": range(3), "more": range(10)})
     {'few': {'sum': 3, 'count': 3}, 'more': {'sum': 45, 'count': 10}}
     """
-    start_nursery(function, libraries_for(function, source))
+    start_nursery(function, libraries_for(function, source), is_small=limits_memory(on, memory))
     from aliquot.running import one_run, options, planning
 
     told = options.make_options(
@@ -226,7 +226,8 @@ def run(
     are. Outputs that exist are only replaced with ``force``. With ``forget``, what earlier runs of it have learned is
     not used.
     """
-    start_nursery(job, libraries_for(getattr(job, "function", None), getattr(job, "source", None)))
+    libraries = libraries_for(getattr(job, "function", None), getattr(job, "source", None))
+    start_nursery(job, libraries, is_small=limits_memory(on, memory))
     from aliquot.running import one_run, options, planning
 
     told = options.make_options(

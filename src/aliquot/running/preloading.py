@@ -32,6 +32,15 @@ def libraries_for(function: Any, source: Any) -> tuple[str, ...]:
     return ()
 
 
+def limits_memory(on: Any, memory: Any) -> bool:
+    """Whether the user has said how much memory there is: then workers should hold no more than they need."""
+    return (
+        memory is not None
+        or getattr(on, "memory_bytes", None) is not None
+        or getattr(on, "step_bytes", None) is not None
+    )
+
+
 def _name_of(source: Any) -> str:
     """The first of its files, as far as that can be seen without opening anything, without which table of it."""
     if isinstance(source, Mapping):

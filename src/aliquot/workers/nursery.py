@@ -14,7 +14,7 @@ from _pickle import dumps
 
 from aliquot import workers
 from aliquot.errors import SiteError
-from aliquot.workers.nursery_main import _DESCRIPTORS, _EXIT, _SIZE, LIFELINE, REQUESTS, THREAD_VARIABLES
+from aliquot.workers.nursery_main import _DESCRIPTORS, _EXIT, _SIZE, LIFELINE, REQUESTS, THREAD_VARIABLES, serve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _LIGHT = {"cloudpickle", "aliquot.workers.command_stepping"}
 class Nursery:
     """The parent's side of the process that forks workers: one for each process, kept for the next run."""
 
-    def __init__(self, preload: tuple[str, ...] = ()) -> None:
+    def __init__(self, preload: tuple[str, ...] = (), *, is_small: bool = True) -> None:
         self._lock = threading.Lock()
         self._next_token = 0
         self._is_broken = False
@@ -43,7 +43,8 @@ class Nursery:
         self.parent = os.getpid()
         self._socket, theirs = _socketpair()
         try:
-            self._process = _spawn(theirs.fileno(), _reading_end_of_lifeline())
+            copy = None if is_small else self._copy(theirs)
+            self._process = _spawn(theirs.fileno(), _reading_end_of_lifeline()) if copy is None else copy
         except BaseException:
             self._socket.close()
             raise
@@ -51,6 +52,7 @@ class Nursery:
             theirs.close()
         self._send((list(sys.path), preload))
         self._preloaded = frozenset(preload)
+        self._copied = None if copy is None else frozenset(sys.modules)  # what it has besides
         self._runs = 0  # that have taken it
 
     def fork(
@@ -112,9 +114,14 @@ class Nursery:
         with _nursery_lock:
             self._runs -= 1
 
-    def suits(self, preload: tuple[str, ...] | None) -> bool:
-        """Whether it has imported what is wanted, and little else; None: whatever it has."""
-        return preload is None or self._preloaded - _LIGHT == frozenset(preload) - _LIGHT
+    def suits(self, preload: tuple[str, ...] | None, *, is_small: bool) -> bool:
+        """Whether it has imported what is wanted, and little else where it shall be small; None: whatever it has."""
+        if preload is None:
+            return True
+        wanted = frozenset(preload) - _LIGHT
+        if self._copied is None:
+            return self._preloaded - _LIGHT == wanted
+        return not is_small and wanted <= self._preloaded | self._copied
 
     @property
     def is_alive(self) -> bool:
@@ -138,6 +145,22 @@ class Nursery:
             self._socket.close()
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self._process, 0)
+
+    def _copy(self, theirs: _socket.socket) -> int | None:
+        """As a copy of this process, which has imported much of what is needed; None where it cannot be."""
+        from aliquot.workers.copied import copy_this_process, thread_setters
+
+        lifeline = os.dup(_reading_end_of_lifeline())  # a forked process closes the other: see below
+
+        def live() -> None:
+            self._socket.close()
+            serve(theirs.detach(), lifeline, thread_setters)
+
+        try:
+            own = {lifeline, theirs.fileno(), self._socket.fileno(), *(_lifeline or ())}
+            return copy_this_process(live, own)
+        finally:
+            os.close(lifeline)
 
     def _send(self, request: Any, descriptors: tuple[int, ...] = ()) -> None:
         content = dumps(request, protocol=5)
@@ -189,41 +212,43 @@ def _reading_end_of_lifeline() -> int:
     return _lifeline[0]
 
 
-def start_nursery(function: Any, libraries: tuple[str, ...] = ()) -> None:
+def start_nursery(function: Any, libraries: tuple[str, ...] = (), *, is_small: bool = False) -> None:
     """Start it before it is needed, with what the workers will need to unpickle a function and to read its units."""
     if not workers.inside_worker:
-        the_nursery(preload=libraries if _is_importable(function) else ("cloudpickle", *libraries))
+        preload = libraries if _is_importable(function) else ("cloudpickle", *libraries)
+        the_nursery(preload, is_small=is_small)
 
 
 def take_nursery() -> Nursery:
     """The nursery of this process, for a run, which will release it."""
     with _nursery_lock:
-        nursery = _the_nursery(None)
+        nursery = _the_nursery(None, is_small=True)
         nursery._runs += 1
         return nursery
 
 
-def the_nursery(preload: tuple[str, ...] | None = None) -> Nursery:
+def the_nursery(preload: tuple[str, ...] | None = None, *, is_small: bool = True) -> Nursery:
     """The nursery of this process, started if there is none, or none that has imported just this and can be replaced.
 
     What a nursery has imported, all its workers hold: a run that does not need it would have less memory for its steps.
+    Where memory is plenty, it need not be small: it may be a copy of this process.
     """
     with _nursery_lock:
-        return _the_nursery(preload)
+        return _the_nursery(preload, is_small=is_small)
 
 
-def _the_nursery(preload: tuple[str, ...] | None) -> Nursery:
+def _the_nursery(preload: tuple[str, ...] | None, *, is_small: bool) -> Nursery:
     global _nursery  # noqa: PLW0603  # one for each process
     if _nursery is None:
         atexit.register(_close_nursery)
     elif _nursery.is_alive:
-        if _nursery.suits(preload) or _nursery._runs:
+        if _nursery.suits(preload, is_small=is_small) or _nursery._runs:
             return _nursery
         _nursery.kill_itself()  # it may still be importing
         _nursery.close()
     else:
         _nursery.close()
-    _nursery = Nursery(preload or ())
+    _nursery = Nursery(preload or (), is_small=is_small)
     return _nursery
 
 

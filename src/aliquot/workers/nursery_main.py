@@ -17,7 +17,10 @@ from _pickle import loads
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
+
+    ThreadSetters: TypeAlias = list[Callable[[int], Any]]
 else:
     import _signal as signal  # without enum, which takes milliseconds to import
 
@@ -35,31 +38,40 @@ REQUESTS, LIFELINE = 3, 4
 
 def main() -> None:
     """Fork a worker for each request, and tell when one has ended, until the parent is gone."""
+    serve(REQUESTS, LIFELINE)
+
+
+def serve(requests_descriptor: int, lifeline: int, thread_setters: Callable[[], ThreadSetters] | None = None) -> None:
+    """As `main`, for a process that has these descriptors, and maybe libraries that must be told about threads."""
     # What is imported stays: to look for garbage in it takes milliseconds.
     gc.disable()
     _occupy_standard_descriptors()
-    requests = _socket.socket(fileno=REQUESTS)
-    path, preload = _receive(requests)[0]
+    requests = _socket.socket(fileno=requests_descriptor)
+    request, _ = _receive(requests)
+    if request is None:
+        os._exit(0)
+    path, preload = request
     sys.path[:] = path
     # Imported once, for all workers.
-    __import__("aliquot.workers.main")
-    for module in preload:
+    for module in ("aliquot.workers.main", "aliquot.workers.lifeline", *preload):
         try:
             __import__(module)
         except Exception:
             pass  # whoever needs it will say so
     gc.freeze()
     gc.enable()
-    _Nursery(requests).serve()
+    _Nursery(requests, lifeline, thread_setters() if thread_setters is not None else []).serve()
 
 
 class _Nursery:
     """Forks, watches and buries."""
 
-    def __init__(self, requests: _socket.socket) -> None:
+    def __init__(self, requests: _socket.socket, lifeline: int, thread_setters: ThreadSetters) -> None:
         from aliquot.workers.watch import Watch
 
         self._requests = requests
+        self._lifeline = lifeline
+        self._thread_setters = thread_setters
         self._tokens: dict[int, int] = {}  # process -> what the parent calls it
         self._watch = Watch()
         self._ended: list[int] = []  # and still watched
@@ -96,7 +108,7 @@ class _Nursery:
             self._watch.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-            _become_worker(descriptors, surroundings)
+            _become_worker(descriptors, surroundings, self._lifeline, self._thread_setters)
         if process > 0:
             self._tokens[process] = token
             self._watch.add(process, os.dup(descriptors[1]), surroundings["scratch"])
@@ -138,7 +150,9 @@ def _occupy_standard_descriptors() -> None:
     os.close(free)
 
 
-def _become_worker(descriptors: tuple[int, ...], surroundings: dict[str, Any]) -> None:
+def _become_worker(
+    descriptors: tuple[int, ...], surroundings: dict[str, Any], lifeline: int, thread_setters: ThreadSetters
+) -> None:
     from aliquot import workers
     from aliquot.workers.cell import Cell
     from aliquot.workers.channel import Channel
@@ -148,7 +162,7 @@ def _become_worker(descriptors: tuple[int, ...], surroundings: dict[str, Any]) -
     status = 1
     try:
         os.setpgid(0, 0)
-        die_with_parent(LIFELINE)
+        die_with_parent(lifeline)
         channel, cell, out, err = descriptors
         os.dup2(out, 1)
         os.dup2(err, 2)
@@ -161,6 +175,8 @@ def _become_worker(descriptors: tuple[int, ...], surroundings: dict[str, Any]) -
         sys.argv[:] = surroundings["argv"]
         os.environ.clear()
         os.environ.update(surroundings["environment"])
+        _set_threads(thread_setters)
+        _seed_random_numbers()
         if surroundings["scratch"] is not None:
             os.mkdir(surroundings["scratch"], 0o700)
             os.environ["TMPDIR"] = surroundings["scratch"]
@@ -186,6 +202,19 @@ def _become_worker(descriptors: tuple[int, ...], surroundings: dict[str, Any]) -
         finally:
             # Not the way out of the interpreter: nothing of the nursery's is to be cleaned up here.
             os._exit(status)
+
+
+def _set_threads(setters: ThreadSetters) -> None:
+    threads = os.environ[THREAD_VARIABLES[0]]
+    if threads.isdecimal() and int(threads) > 1:  # the nursery has told them 1
+        for setter in setters:
+            setter(int(threads))
+
+
+def _seed_random_numbers() -> None:
+    """Else all workers would draw the same: a fork copies what the numbers are made of. Python sees to its own."""
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
 
 
 def _open_output(descriptor: int) -> Any:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import _socket
 import contextlib
 import os
-import signal
+from typing import TYPE_CHECKING
 
 from aliquot.quantities import format_bytes
 from aliquot.sites.local.output import LineReader, Output
@@ -12,6 +12,11 @@ from aliquot.workers.cell import Cell
 from aliquot.workers.channel import Channel
 from aliquot.workers.nursery import Nursery
 from aliquot.workers.nursery_main import CANNOT_FORK
+
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # every run waits for this, and names of signals are for those that end badly
 
 _VERDICTS = {
     cell.HUNG: "its step took longer than wall_seconds allows, so it was stopped",
@@ -89,8 +94,10 @@ class WorkerProcess:
             return "the system could not start another process (see ulimit -u, and free memory)"
         if exit_code >= 0:
             return f"it ended by itself with exit code {exit_code}"
+        from signal import Signals
+
         number = -exit_code
-        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        name = Signals(number).name if number in set(Signals) else f"signal {number}"
         likely = " (often: the machine ran out of memory)" if -exit_code == signal.SIGKILL else ""
         return f"it was killed by {name}{likely}"
 
