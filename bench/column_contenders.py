@@ -71,12 +71,15 @@ def _chunks(directory: str, chunk_events: int) -> list[Chunk]:
 
 
 def _aliquot(size: int | None) -> Call:
+    import uproot  # noqa: F401  # before the clock starts, as for all others
+
     import aliquot
+    from aliquot import map_batches, open
 
     def call(directory: str) -> Any:
-        source = aliquot.open(os.path.join(directory, "*.root:Events"), columns=COLUMNS, as_="awkward")
+        source = open(os.path.join(directory, "*.root:Events"), columns=COLUMNS, as_="awkward")
         site = aliquot.sites.Local(cores=CORES)
-        return aliquot.map_batches(fill, source, ordered=False, on=site, size=size, progress=False)
+        return map_batches(fill, source, ordered=False, on=site, size=size, progress=False)
 
     return call
 

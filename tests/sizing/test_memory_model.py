@@ -6,12 +6,28 @@ from aliquot.sizing.memory_model import MemoryModel
 
 
 def test_steps_far_below_the_limit_may_grow_fast() -> None:
-    """Were all that a step holds from its units, many times as many would still fit."""
+    """Nothing is seen of what units hold; were it the least that can be seen, many times as many would still fit."""
     model = MemoryModel()
     for units in (1, 4, 16):
         model.observe(units, 50e6)
-    assert model.units_within(10e9) == pytest.approx(16 * 8)
-    assert model.units_within(1e9) == pytest.approx(16 * 5)
+    assert model.units_within(10e9) == pytest.approx(16 * 64)
+    assert model.units_within(1e9) == pytest.approx(16 * 200e6 / (4 << 20))
+
+
+def test_what_is_seen_of_units_holds_growth_back() -> None:
+    """To where they would take a quarter of the limit."""
+    model = MemoryModel()
+    for units in (1, 4, 16):
+        model.observe(units, 50e6 + 2e6 * units)
+    assert model.units_within(1e9) == pytest.approx(16 * 200e6 / 32e6)
+
+
+def test_what_is_held_without_a_step_is_not_what_units_weigh() -> None:
+    """So that the second step can be large."""
+    model = MemoryModel()
+    model.floor_bytes = 90_000_000
+    model.observe(1, 100e6)
+    assert model.units_within(1e9) == pytest.approx((940e6 - 90e6) / 10e6)
 
 
 def test_steps_near_the_limit_grow_slowly() -> None:

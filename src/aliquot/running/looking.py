@@ -7,13 +7,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from aliquot.errors import DataError
+from aliquot.workers.nursery import has_copy
 
 if TYPE_CHECKING:
     from aliquot.running.options import Options
     from aliquot.virtual_file import Source, VirtualFile
     from aliquot.virtual_file.tables.source import TablesSource
 
-# With the library at hand, looking is begun here, while the workers' libraries are imported: that takes about as long.
+# With the library at hand here, looking is begun here while workers import theirs, which takes about as long.
 _HERE_SECONDS = 0.4
 # So few are not worth a run.
 _FEW = 4
@@ -23,7 +24,8 @@ _MOST_NAMED = 5
 def look_at_tables(view: VirtualFile, options: Options) -> None:
     """Look at all that nobody has looked at; refuse to run if more cannot be read than may fail."""
     for tables in _tables_of(view.source):
-        tables.look_here(_HERE_SECONDS)
+        if not has_copy():  # then workers have their libraries too
+            tables.look_here(_HERE_SECONDS)
         unknown = tables.unknown()
         if len(unknown) > _FEW:
             _look_in_workers(tables, unknown, options)

@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Long enough for the handling of a step to be a few thousandths of it.
-_WANTED_SECONDS = 0.1
+_WANTED_SECONDS = 0.05
 _WANTED_SECONDS_AT_THE_END = 0.002
 # A step is left when it has taken so many times as long as wanted: its units are dearer than those before.
 _PATIENCE = 1.5
@@ -36,7 +36,7 @@ class ItemSizer:
 
     # It hears of each step when that is done, but sizes are not tried for their own sake.
     is_trying = True
-    is_held_back = False
+    is_held_back = is_weighing = False
     fitting_units = float("inf")
 
     def __init__(self, *, longest_seconds: float = 1.0) -> None:

@@ -28,9 +28,11 @@ _SHRINK_BY_CHANCE, _SHRINK_BY_CHANGE = 0.5, 1 / 16
 # Scatter counts where it is this part of what a step holds.
 _SCATTERS = 0.1
 # And no step has more than so many times the units of the last one; or, where that would take it to no more than this
-# part of the limit, so many.
-_GROWTH, _FASTEST_GROWTH = 2.0, 8.0
+# part of the limit, so many; but fewer once a step did not fit.
+_GROWTH, _FASTEST_GROWTH, _FASTEST_AFTER_EXHAUSTION = 2.0, 64.0, 8.0
 _GROWTH_PART = 0.25
+# What is less than this in all is not seen.
+_LEAST_SEEN_BYTES = 4 << 20
 # What a step is seen to hold is a little less than what it will be refused at.
 _PART = 0.94
 
@@ -38,9 +40,20 @@ _PART = 0.94
 class MemoryModel:
     """What steps hold."""
 
-    __slots__ = ("_base", "_has_exhausted", "_last_peak", "_last_units", "_line", "_scatter", "_unit_bytes", "_weight")
+    __slots__ = (
+        "_base",
+        "_has_exhausted",
+        "_last_peak",
+        "_last_units",
+        "_line",
+        "_scatter",
+        "_unit_bytes",
+        "_weight",
+        "floor_bytes",
+    )
 
     def __init__(self) -> None:
+        self.floor_bytes = 0  # what is held without any step
         self._line = LinearModel()  # while the base is not certain
         self._base: float | None = None
         self._unit_bytes = 0.0
@@ -56,9 +69,14 @@ class MemoryModel:
         return not self._last_units
 
     @property
+    def is_certain(self) -> bool:
+        """Whether it is known what of it units make."""
+        return self._base is not None
+
+    @property
     def base_bytes(self) -> float:
         """What a step holds before its first unit."""
-        return self._line.overhead if self._base is None else self._base
+        return max(self._line.overhead, self.floor_bytes) if self._base is None else self._base
 
     def observe(self, units: float, peak_bytes: float) -> None:
         """A step of so many units has held so much at its peak."""
@@ -67,7 +85,7 @@ class MemoryModel:
         if self._base is None:
             self._line.observe(units, peak_bytes)
             if self._line.size_classes >= _SIZES_FOR_BASE:
-                self._base = self._line.overhead
+                self._base = self.base_bytes
                 # Before, all or some of it was taken for what units weigh.
                 self._unit_bytes, self._scatter, self._weight = self._line.per_unit, 0.0, 0.0
         elif peak_bytes < self._base:
@@ -95,6 +113,14 @@ class MemoryModel:
         self._has_exhausted = True
         self._weight = 0.0
 
+    def _growth(self, allowed_bytes: float) -> float:
+        """How many times as many units as the last one the next step may have."""
+        enough_bytes = _GROWTH_PART * allowed_bytes
+        if self._has_exhausted:
+            return max(_GROWTH, min(_FASTEST_AFTER_EXHAUSTION, enough_bytes / self._last_peak))
+        of_units = max(self._last_peak - self.base_bytes, _LEAST_SEEN_BYTES)
+        return max(_GROWTH, min(_FASTEST_GROWTH, (enough_bytes - self.base_bytes) / of_units))
+
     def units_within(self, allowed_bytes: float) -> float:
         """How many units fit, nearly always; at least one, as it cannot be less."""
         if self.is_empty:
@@ -111,6 +137,5 @@ class MemoryModel:
             fitting = (room / spread) ** 2 if spread > 0 else float("inf")
         # While the first sizes are tried, others see to it that they do not grow too fast.
         is_careful = self._base is not None or self._has_exhausted
-        growth = max(_GROWTH, min(_FASTEST_GROWTH, _GROWTH_PART * allowed_bytes / self._last_peak))
-        most = self._last_units * growth if is_careful else float("inf")
+        most = self._last_units * self._growth(allowed_bytes) if is_careful else float("inf")
         return max(1.0, min(fitting, most))

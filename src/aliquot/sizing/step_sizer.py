@@ -18,9 +18,11 @@ _SHORTEST_SECONDS = 0.01
 _SHORTEST_SECONDS_AT_THE_END = 0.002
 # A line is not trusted farther than so many times the largest size that was tried.
 _GROWTH = 4
-# Where that one took next to no time, farther.
-_GROWTH_OF_SHORT_STEPS = 16
-_SHORT_PART = 1 / 32
+# Where that one took so little time that many more units cannot take too long, farther, up to this; and up to the other
+# where nearly all of it was overhead.
+_GROWTH_OF_SHORT_STEPS = 64
+_GROWTH_OF_OVERHEAD = 16
+_SHORT_PART = 1 / 2
 # So many different sizes are tried before the line is used at all.
 _SIZES_TO_TRY = 3
 # One step of so many is twice as large as it would be: what larger ones cost is otherwise never seen again.
@@ -92,6 +94,11 @@ class StepSizer:
     def is_trying(self) -> bool:
         """Whether it still tries sizes, and so should hear of each step at once."""
         return self.time.size_classes < _SIZES_TO_TRY
+
+    @property
+    def is_weighing(self) -> bool:
+        """Whether too little is known of what steps hold, so that the peak of each is worth a look."""
+        return not self.memory.is_certain
 
     @property
     def is_one_by_one(self) -> bool:
@@ -203,15 +210,16 @@ class StepSizer:
     def _growth_limit(self) -> float:
         return max(self._first_units, self.time.largest_units * self._growth())
 
-    def _growth(self) -> int:
+    def _growth(self) -> float:
         largest = self.time.largest_units
         took_seconds = self.time.measured(largest) or 0.0
-        is_short = took_seconds < _SHORT_PART * self._longest_seconds
-        # Or where nearly all of it was overhead, by two sizes at least.
+        by_time = _SHORT_PART * self._longest_seconds / max(took_seconds, 1e-9)
+        growth = max(_GROWTH, min(_GROWTH_OF_SHORT_STEPS, by_time))
+        # By two sizes at least.
         is_overhead = self.time.size_classes > 1 and (
-            self.time.predict(_GROWTH_OF_SHORT_STEPS * largest) < 2 * max(took_seconds, self._longest_seconds / 4)
+            self.time.predict(_GROWTH_OF_OVERHEAD * largest) < 2 * max(took_seconds, self._longest_seconds / 4)
         )
-        return _GROWTH_OF_SHORT_STEPS if is_short or is_overhead else _GROWTH
+        return max(growth, _GROWTH_OF_OVERHEAD) if is_overhead else growth
 
     @property
     def fitting_units(self) -> float:

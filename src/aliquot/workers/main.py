@@ -59,6 +59,7 @@ class Worker:
         self.birth_bytes = 0
         self.process = os.getpid()
         self.untaken_bytes = 0  # of large values that were sent
+        self._keeps_memory = False
 
     def put_off(self, message: Message) -> None:
         """What came amid a span but is about the next one."""
@@ -82,6 +83,24 @@ class Worker:
         overdue = self.cell.overdue_nanoseconds(time.monotonic_ns())
         if self.is_in_step and overdue is not None and overdue >= 0:
             raise StepTimeoutError("the step took longer than wall_seconds allows")
+
+    def keep_memory(self) -> None:
+        """Let C keep what steps free for those that follow."""
+        if not self._keeps_memory:
+            from aliquot.measuring.allocator import keep_freed_memory
+
+            self._keeps_memory = True
+            keep_freed_memory()
+
+    def give_memory_back(self) -> None:
+        """Give what was freed back to the kernel, and keep nothing from now on."""
+        from aliquot.measuring.allocator import give_freed_memory_back, trim
+
+        if self._keeps_memory:
+            self._keeps_memory = False
+            give_freed_memory_back()
+        else:
+            trim()
 
     def limited_time(self) -> _LimitedTime:
         """Code of the user's runs outside of steps too: it may not take longer than a step either."""
@@ -192,6 +211,8 @@ class Worker:
         else:
             self.sizer = StepSizer(longest_seconds=target_seconds, target_bytes=target_bytes)
         self.birth_bytes = self.meter.resident_bytes()
+        if isinstance(self.sizer, StepSizer):
+            self.sizer.memory.floor_bytes = self.birth_bytes
 
 
 class _LimitedTime:

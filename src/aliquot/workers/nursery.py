@@ -219,6 +219,11 @@ def start_nursery(function: Any, libraries: tuple[str, ...] = (), *, is_small: b
         the_nursery(preload, is_small=is_small)
 
 
+def has_copy() -> bool:
+    """Whether there is a nursery already, and it is a copy of this process: with all that was imported here."""
+    return _nursery is not None and _nursery._copied is not None and _nursery.is_alive
+
+
 def take_nursery() -> Nursery:
     """The nursery of this process, for a run, which will release it."""
     with _nursery_lock:

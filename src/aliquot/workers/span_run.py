@@ -40,6 +40,8 @@ MOST_UNTAKEN_BYTES = 128 << 20
 _NEARLY_ALL = 0.9
 # A step that holds more than this part of what it is allowed is measured by itself.
 _TIGHT_PART = 0.25
+# Where steps hold more than this, and it is far less than they may, pages are kept from one to the next.
+_WORTH_KEEPING_BYTES = 16 << 20
 # A worker that has grown by this part of its allowance is replaced before it is said that a unit does not fit.
 _BLOATED_PART = 0.2
 
@@ -91,6 +93,7 @@ class SpanRun:
         self._recent: dict[int, list[float]] = {}  # units of a step -> how many, seconds
         self._measured_seconds = self._began_seconds
         self._largest_step = 0
+        self._reset_bytes = 0  # resident at the last measurement
         self._resident_bytes = 0  # at the last report
         self._grown_bytes = 0
         # Items that the parent sends.
@@ -110,7 +113,7 @@ class SpanRun:
         """Run steps until nothing of the span is left."""
         cell, worker = self._cell, self._worker
         self._meter.reset()
-        self._resident_bytes = self._meter.resident_bytes()
+        self._resident_bytes = self._reset_bytes = self._meter.resident_bytes()
         done_to = self._reported_to
         while True:
             if cell.allowed_bytes != self._allowed_bytes:
@@ -225,21 +228,25 @@ class SpanRun:
     def _measure(self, now_seconds: float) -> None:
         """Take the peak since the last time, which is that of the largest step since then."""
         peak_bytes = self._meter.peak_bytes() + self._cell.take_programs_peak()
-        self._sizer.observe_memory(self._largest_step, peak_bytes)
+        # What C keeps of an earlier, larger step would look as if this one had needed it.
+        if peak_bytes > self._reset_bytes or self._sizer.is_weighing:
+            self._sizer.observe_memory(self._largest_step, peak_bytes)
+            self._seen_peaks.append((self._largest_step, peak_bytes, 1))
         self._learn()
         self._measure_usage()
-        self._seen_peaks.append((self._largest_step, peak_bytes, 1))
-        self._grown_bytes = self._meter.resident_bytes() - self._resident_bytes
         self._largest_step = 0
         is_near = peak_bytes > _TIGHT_PART * self._allowed_bytes > 0
-        self._worker.is_tight = is_near or self._sizer.is_held_back
+        self._worker.is_tight = is_near or self._sizer.is_held_back or self._sizer.is_weighing
         if is_near:
-            # What C keeps of an earlier, larger step for later would look as if this one had needed it.
             self._limit.lift()
-            self._trim_heap()
+            self._worker.give_memory_back()
             if self._is_full() and self._is_bloated():
                 self._free_memory()
                 self._is_overfull = self._is_full()
+        elif peak_bytes - self._worker.birth_bytes > _WORTH_KEEPING_BYTES:
+            self._worker.keep_memory()
+        self._reset_bytes = self._meter.resident_bytes()
+        self._grown_bytes = self._reset_bytes - self._resident_bytes
         self._meter.reset()
         self._measured_seconds = now_seconds
         if self._allowed_bytes > 0:
@@ -380,6 +387,7 @@ class SpanRun:
             self._retried_unit = start
         self._most_units = max(1, units // 2)
         self._meter.reset()
+        self._reset_bytes = self._meter.resident_bytes()
         self._cell.unclaim(self._span, start)
         if self._sent is not None:
             # Fewer at once: perhaps it was they that did not fit.
@@ -402,16 +410,7 @@ class SpanRun:
         import gc
 
         gc.collect()
-        self._trim_heap()
-
-    def _trim_heap(self) -> None:
-        """Give memory back to the kernel that was freed."""
-        try:
-            import ctypes
-
-            ctypes.CDLL(None).malloc_trim(0)
-        except (OSError, AttributeError, ImportError, MemoryError):
-            pass  # another C library, or no room even for this
+        self._worker.give_memory_back()
 
     # Failing
 
