@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from analysis import COLUMNS, fill
 
-from bench.column_data import COFFEA, CORES, DASK, LOOP, OURS, POOL
+from bench.column_data import COFFEA, CORES, DASK, HALVES, LOOP, OURS, POOL
 
 Call = Callable[[str], Any]
 
@@ -39,10 +39,13 @@ def fill_chunk(chunk: Chunk) -> Any:
 
 def plain_loop(directory: str, chunk_events: int) -> Any:
     """In one process."""
+    return _loop_over(_files(directory), chunk_events)
+
+
+def _loop_over(files: list[str], chunk_events: int) -> Any:
     import uproot
 
-    files = dict.fromkeys(_files(directory), "Events")
-    return reduce(add, map(fill, uproot.iterate(files, COLUMNS, step_size=chunk_events)))
+    return reduce(add, map(fill, uproot.iterate(dict.fromkeys(files, "Events"), COLUMNS, step_size=chunk_events)))
 
 
 def contender(name: str) -> Call:
@@ -89,6 +92,25 @@ def _loop(chunk_events: int | None) -> Call:
 
     assert chunk_events is not None, "it has no size of its own"
     return partial(plain_loop, chunk_events=chunk_events)
+
+
+def _halves(chunk_events: int | None) -> Call:
+    import multiprocessing
+
+    import uproot  # noqa: F401  # before the clock starts
+
+    def call(directory: str) -> Any:
+        assert chunk_events is not None, "it has no size of its own"
+        halves: list[list[str]] = [[] for _ in range(CORES)]
+        held = [0] * CORES
+        for path in sorted(_files(directory), key=os.path.getsize, reverse=True):
+            least = held.index(min(held))
+            halves[least].append(path)
+            held[least] += os.path.getsize(path)
+        with multiprocessing.get_context("fork").Pool(CORES) as pool:
+            return reduce(add, pool.imap_unordered(partial(_loop_over, chunk_events=chunk_events), halves, chunksize=1))
+
+    return call
 
 
 def _coffea(chunk_events: int | None) -> Call:
@@ -147,6 +169,7 @@ def _sum(histograms: list[Any]) -> Any:
 _MAKERS: dict[str, Callable[[int | None], Call]] = {
     OURS: _aliquot,
     LOOP: _loop,
+    HALVES: _halves,
     COFFEA: _coffea,
     DASK: _dask,
     POOL: _pool,

@@ -18,6 +18,8 @@ ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(os.path.join(_EXAMPLES, name) for n
 CORES = 2
 OURS = "aliquot"
 LOOP, COFFEA, DASK, POOL = "uproot.iterate", "coffea", "Dask", "ProcessPoolExecutor"
+# Two such loops at once, each over half of the data: what this machine allows, as cores are not alone in it.
+HALVES = "two loops over half each"
 # Without these there is nothing to measure.
 NEEDED = ("uproot", "awkward", "hist")
 

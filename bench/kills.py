@@ -2,8 +2,9 @@
 
 Each time a real `aliquot run` over lines is begun anew, killed once, and started again until it is done, through files
 and through pipes by turns. The program itself notes every line that it begins with, so that nobody needs to believe the
-journal about what was done twice. What was in flight at the kill is all that the program had begun with and the journal
-had not recorded: that may be done again, and nothing else may.
+journal about what was done twice. What was in flight at the kill is all that the programs of that instant have begun
+with, also in the moment until they were stopped, and that the journal had not recorded: that may be done again, and
+nothing else may.
 """
 
 from __future__ import annotations
@@ -29,9 +30,17 @@ from bench.measuring import Finding, console, format_time
 
 _KILLS, _QUICK_KILLS = 100, 6
 _VICTIMS = ("the coordinator", "one other process", "everything")
-_WAYS = {"files": "awk -f note.awk {n} > {out}", "pipe": "awk -f note.awk {n:pipe} > {out}"}
+# Each program notes who it is, by the shell that has started it.
+_WAYS = {
+    "files": "awk -v program=$$ -f note.awk {n} > {out}",
+    "pipe": "awk -v program=$$ -f note.awk {n:pipe} > {out}",
+}
 # What a line costs is some thousand loops, about a millisecond: a run takes about two seconds.
-_PROGRAM = """{ print $1 >> "begun.log"; fflush("begun.log"); for (i = 0; i < 30000; i++) x += i; print 3 * $1 }
+_PROGRAM = """{
+    print $1, program >> "begun.log"; fflush("begun.log")
+    for (i = 0; i < 30000; i++) x += i
+    print 3 * $1
+}
 """
 _LINES = 3_000
 _STEP_SECONDS = "0.05"
@@ -147,8 +156,9 @@ class _Run:
             process = self._start()
             _, errors = process.communicate(timeout=_SITTING_TIMEOUT_SECONDS)
         all_begun = self._begun()
-        in_flight = set(begun) - recorded
-        redone = {unit: times - 1 for unit, times in Counter(all_begun).items() if times > 1}
+        programs = {program for _, program in begun}
+        in_flight = {unit for unit, program in all_begun if program in programs} - recorded
+        redone = {unit: times - 1 for unit, times in Counter(unit for unit, _ in all_begun).items() if times > 1}
         return _Trial(
             self._way,
             victim,
@@ -156,7 +166,7 @@ class _Run:
             recorded_units=len(recorded),
             in_flight_units=len(in_flight),
             redone_units=sum(redone.values()),
-            redone_recorded_units=len(recorded & set(all_begun[noted:])),
+            redone_recorded_units=len(recorded & {unit for unit, _ in all_begun[noted:]}),
             redone_other_units=sum(
                 times - (unit in in_flight) for unit, times in redone.items() if unit not in recorded
             ),
@@ -205,10 +215,11 @@ class _Run:
         with Journal.open(path, read_only=True) as journal:
             return {unit for piece in journal.restore().pieces for unit in range(piece.start, piece.stop)}
 
-    def _begun(self) -> list[int]:
-        """The units that the program has begun with, in that order, each as often as it has."""
+    def _begun(self) -> list[tuple[int, int]]:
+        """The units that programs have begun with, in that order, each as often as one has, and which it was."""
         with contextlib.suppress(FileNotFoundError), open(self._path("begun.log")) as file:
-            return [int(line) for line in file.read().split("\n")[:-1]]
+            words = [line.split() for line in file.read().split("\n")[:-1]]
+            return [(int(unit), int(program)) for unit, program in words]
         return []
 
     def _is_identical(self) -> bool:
