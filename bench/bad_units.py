@@ -5,10 +5,16 @@ In a module of its own, as the workers of every library must be able to import i
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import signal
+import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from bench.units import burn
 
@@ -83,3 +89,79 @@ def _fill_memory() -> None:
         # Memory that was never written to would not be there.
         piece[::_PAGE_BYTES] = b"x" * len(range(0, _PIECE_BYTES, _PAGE_BYTES))
         pieces.append(piece)
+
+
+# A million units, of which seven are bad
+
+
+def _raise(number: int) -> int:
+    raise ValueError(f"nothing can be done with {number}")
+
+
+def _crash(_: int) -> int:
+    return len(ctypes.string_at(0))
+
+
+def _leave(_: int) -> int:
+    os._exit(3)
+
+
+def _hang(number: int) -> int:
+    time.sleep(3600)
+    return number
+
+
+def _take_all_memory(number: int) -> int:
+    _fill_memory()
+    return number
+
+
+def _give_a_lock(_: int) -> Any:
+    return threading.Lock()
+
+
+class _Endless:
+    def __repr__(self) -> str:
+        return repr(self)
+
+
+def _overflow_the_stack(_: int) -> int:
+    """Recursion through C that Python was told to allow."""
+    sys.setrecursionlimit(10**9)
+    return len(repr(_Endless()))
+
+
+BAD_OF_A_MILLION: dict[int, Callable[[int], Any]] = {
+    1_000: _raise,
+    123_456: _crash,
+    250_000: _leave,
+    499_999: _hang,
+    600_001: _take_all_memory,
+    777_777: _give_a_lock,
+    999_999: _overflow_the_stack,
+}
+# Each process counts its calls in a place of its own in a file.
+CALLS_PLACES = 1 << 16
+_calls: memoryview | None = None
+
+
+@dataclass(frozen=True)
+class SevenBad:
+    """Counts its calls, also those that do not come back."""
+
+    unit_seconds: float
+    calls_path: str
+
+    def __call__(self, number: int) -> Any:
+        """The number itself, if it is a good one."""
+        global _calls  # noqa: PLW0603  # one for each process
+        if _calls is None:
+            with open(self.calls_path, "r+b") as file:
+                _calls = memoryview(mmap.mmap(file.fileno(), CALLS_PLACES * 8)).cast("q")
+        _calls[os.getpid() % CALLS_PLACES] += 1
+        bad = BAD_OF_A_MILLION.get(number)
+        if bad is not None:
+            return bad(number)
+        if self.unit_seconds:
+            burn(self.unit_seconds)
+        return number

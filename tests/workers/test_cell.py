@@ -271,3 +271,14 @@ def test_a_verdict_is_seen_by_another_process(cell: Cell, verdict: int) -> None:
             os._exit(0)
     os.waitpid(nursery, 0)
     assert (cell.verdict, cell.held_bytes) == (verdict, 3 << 32)
+
+
+def test_a_worker_can_be_told_to_be_wary() -> None:
+    """It sees what its parent has written, in the memory that both share."""
+    cell = Cell.create()
+    assert not cell.is_wary
+    same = Cell(os.dup(cell.descriptor))
+    same.be_wary()
+    assert cell.is_wary
+    same.close()
+    cell.close()

@@ -226,12 +226,12 @@ def test_a_careful_step_notes_each_unit_before_it_is_begun() -> None:
 def test_other_steps_note_units_where_it_costs_little() -> None:
     """A long step of many short units is not slowed down; a short one is noted."""
     noted: list[int] = []
-    stepper = EachStepper(str, RangeItems(range(1000)))
+    stepper = EachStepper(str, RangeItems(range(6000)))
     stepper.keep_note(noted.append, of_each=False)
-    stepper.run(0, 500, patience_seconds=3600)
+    stepper.run(0, 5000, patience_seconds=3600)
     assert noted == []
-    stepper.run(500, 510, patience_seconds=3600)
-    assert noted == list(range(500, 510))
+    stepper.run(5000, 5100, patience_seconds=3600)
+    assert noted == list(range(5000, 5100))
 
 
 def test_the_last_note_is_of_the_unit_that_failed() -> None:

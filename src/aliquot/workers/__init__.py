@@ -2,6 +2,7 @@
 
     parent                          nursery                      worker
     nursery.py    -- exec once -->  nursery_main.py  -- fork --> main.py       the loop: claim a step, run it, report
+    copied.py     -- or a copy -->
     channel.py    <------------- messages and file descriptors ------------>   channel.py
     cell.py       <------------- a few numbers in shared memory ----------->   cell.py      where a span ends
 

@@ -26,7 +26,9 @@ _VERDICT, _SEEN, _PROGRAMS_PEAK, _PROGRAMS = range(7, 11)
 _UNIT = 11
 # What the worker may have in its scratch directory.
 _DISK = 12
-_CELL_BYTES = 13 * 8
+# Whether workers of this run have died of their units, so that results had better be sent up soon.
+_WARY = 13
+_CELL_BYTES = 14 * 8
 
 # Verdicts: by the nursery, or by the worker on itself.
 NONE, EXHAUSTED, HUNG, FULL_DISK, REPLACED = range(5)
@@ -183,6 +185,17 @@ class Cell:
         """The worker: the most that they held since the last time."""
         held_bytes, self._numbers[_PROGRAMS_PEAK] = self._numbers[_PROGRAMS_PEAK], 0
         return held_bytes
+
+    # Whether others have died
+
+    def be_wary(self) -> None:
+        """The parent: a worker has died of its unit, and this one may too."""
+        self._numbers[_WARY] = 1
+
+    @property
+    def is_wary(self) -> bool:
+        """Whether what is done had better be sent up soon."""
+        return self._numbers[_WARY] != 0
 
     # Why it ended
 

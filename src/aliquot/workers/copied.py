@@ -8,7 +8,9 @@ own, and the copy lets go of the user's modules: workers import them anew, as th
 
 from __future__ import annotations
 
+import gc
 import os
+import stat
 import sys
 import threading
 
@@ -23,10 +25,14 @@ else:
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # What is held here is held by each worker too: of more than this, a new process is the better beginning.
-_MOST_RESIDENT_BYTES = 384 << 20
+_MOST_RESIDENT_BYTES = 256 << 20
 # It takes its locks before a fork and begins anew after it, as its authors provided for.
 _HARMLESS_THREADS = {"jemalloc_bg_thd"}
+# Python's own compiled modules may be elsewhere than the others.
+_LIBRARY_FOLDERS = ("/site-packages/", "/dist-packages/", "/lib-dynload/")
 _GO = b"g"
+# In a thread's /proc/.../stat, the place of its flags after its name, and the one that it is about to be gone.
+_FLAGS, _PF_EXITING = 6, 0x4
 
 # By what a library's file is called, the functions that say how many threads it may use.
 _THREAD_FUNCTIONS = {
@@ -43,8 +49,10 @@ _THREAD_FUNCTIONS = {
     "libblis": ("bli_thread_set_num_threads",),
 }
 
-# Modules that were let go are kept alive: what they hold is not to be cleaned up in a copy.
-_let_go: list[ModuleType] = []
+# What the copy has put something else in place of is kept alive: it is the user's, and not to be cleaned up here.
+_kept: list[Any] = []
+# The user's modules that were let go.
+_let_go: dict[str, ModuleType] = {}
 
 
 def copy_this_process(live: Callable[[], None], own_descriptors: set[int]) -> int | None:
@@ -54,30 +62,55 @@ def copy_this_process(live: Callable[[], None], own_descriptors: set[int]) -> in
     """
     if not _is_plain() or not _opened_here() <= own_descriptors:
         return None
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()  # else the copy would have that text too
-        except (AttributeError, OSError, ValueError):
-            pass  # closed, or not there
+    modules = _own_modules()
+    # Some that are compiled cannot be loaded twice; if kept, they would hold on to modules that were let go.
+    if any((_path_of(module) or "").endswith(".so") for module in modules.values()):
+        return None
+    _flush_output()
     ready, go = os.pipe()
-    # Nothing of the user's may run in the copy before it has become plain: no handler of a signal either.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    has_collector = gc.isenabled()
     try:
+        # Nothing of the user's may run in the copy before it has become plain: no handler of a signal, and nothing that
+        # cleans up after garbage.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        gc.disable()
         process = _fork()
         if process == 0:
-            _begin(live, ready, go, mask)
+            _begin(live, modules, ready, go, mask)
         # Threads that libraries stop for a fork are gone now; one that still runs may have held a lock.
         if process is None or _other_threads() <= _HARMLESS_THREADS:
             if process is not None:
                 os.write(go, _GO)
             return process
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
+        _throw_away(process)
         return None
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(ready)
         os.close(go)
+        if has_collector:
+            gc.enable()
+        # At last: a signal that has come may raise here.
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def resident_bytes() -> int:
+    """What this process holds, and so each worker of a copy."""
+    with open("/proc/self/statm", "rb", buffering=0) as statm:
+        return int(statm.read().split()[1]) * _PAGE_BYTES
+
+
+def has_let_go() -> bool:
+    """Whether this is a copy, or a worker of one, in which modules of the user's are to be imported anew."""
+    return bool(_let_go)
+
+
+def bring_modules_back() -> None:
+    """Have the user's modules as the user's process had them.
+
+    Some cannot be imported twice: they register something with a library, which still has it from the first time.
+    """
+    sys.modules.update(_let_go)
 
 
 def thread_setters() -> list[Callable[[int], Any]]:
@@ -89,14 +122,17 @@ def thread_setters() -> list[Callable[[int], Any]]:
         return []
     import ctypes
 
-    with open("/proc/self/maps") as maps:
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         paths = {line.split(maxsplit=5)[5].rstrip("\n") for line in maps if ".so" in line}
     setters = []
     for path in paths:
         for name, functions in _THREAD_FUNCTIONS.items():
             if name not in os.path.basename(path):
                 continue
-            library = ctypes.CDLL(path)
+            try:
+                library = ctypes.CDLL(path)
+            except OSError:
+                continue  # its file was replaced while it is in use
             setters += [getattr(library, function) for function in functions if hasattr(library, function)]
     for setter in setters:
         setter(1)
@@ -111,21 +147,25 @@ def _is_plain() -> bool:
     if sys.exc_info()[0] is not None or sys.gettrace() is not None or sys.getprofile() is not None:
         return False
     try:
-        with open("/proc/self/statm", "rb", buffering=0) as statm:
-            return int(statm.read().split()[1]) * _PAGE_BYTES <= _MOST_RESIDENT_BYTES
+        return resident_bytes() <= _MOST_RESIDENT_BYTES
     except OSError:
         return False
 
 
 def _opened_here() -> set[int]:
-    """The descriptors that this process has opened: those it was started with are inherited by all that it starts."""
+    """The descriptors that this process has opened: those it was started with are inherited by all that it starts.
+
+    So are files that a library in C has opened, as HDF5 does: what is neither a pipe nor a terminal was opened here.
+    """
     opened = set()
-    for name in os.listdir("/proc/self/fd"):
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
         try:
-            if not os.get_inheritable(int(name)):
-                opened.add(int(name))
+            mode = os.fstat(descriptor).st_mode
+            is_passed_on = os.get_inheritable(descriptor)
         except OSError:
-            pass  # the one that the directory was read by
+            continue  # the one that the directory was read by
+        if not is_passed_on or (descriptor > 2 and not stat.S_ISFIFO(mode) and not stat.S_ISCHR(mode)):
+            opened.add(descriptor)
     return opened
 
 
@@ -133,13 +173,34 @@ def _other_threads() -> set[str]:
     """What the kernel calls the threads of this process but for this one."""
     own, names = str(threading.get_native_id()), set()
     for thread in os.listdir("/proc/self/task"):
-        if thread != own:
-            try:
-                with open(f"/proc/self/task/{thread}/comm") as comm:
-                    names.add(comm.read().strip())
-            except OSError:
-                pass  # it has just ended; but it may have run when the process was copied
+        if thread == own:
+            continue
+        try:
+            with open(f"/proc/self/task/{thread}/stat", "rb", buffering=0) as stat_file:
+                head, _, tail = stat_file.read().rpartition(b")")
+        except OSError:
+            continue  # it has just ended; but it may have run when the process was copied
+        # One that a library has waited for is seen until the kernel has buried it.
+        if not int(tail.split()[_FLAGS]) & _PF_EXITING:
+            names.add(os.fsdecode(head.partition(b"(")[2]))
     return names
+
+
+def _flush_output() -> None:
+    """What is not written yet would be in the copy too."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass  # closed, not there, or made by the user
+
+
+def _throw_away(process: int) -> None:
+    os.kill(process, signal.SIGKILL)
+    try:
+        os.waitpid(process, 0)
+    except ChildProcessError:
+        pass  # a user who ignores the ends of children
 
 
 def _fork() -> int | None:
@@ -152,11 +213,11 @@ def _fork() -> int | None:
             # Python warns of threads; a copy of a process that has some is thrown away.
             warnings.simplefilter("ignore", DeprecationWarning)
             return os.fork()
-    except OSError:
-        return None
+    except (OSError, RuntimeError):
+        return None  # the system refuses, or Python, which is about to end
 
 
-def _begin(live: Callable[[], None], ready: int, go: int, mask: set[Any]) -> NoReturn:
+def _begin(live: Callable[[], None], modules: dict[str, ModuleType], ready: int, go: int, mask: set[Any]) -> NoReturn:
     """The life of the copy, which never returns into the user's code."""
     try:
         os.close(go)
@@ -165,8 +226,11 @@ def _begin(live: Callable[[], None], ready: int, go: int, mask: set[Any]) -> NoR
             os.setpgid(0, 0)
             _forget_signals()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            # However deep the user's call was, workers have as much room above it as they would from the ground.
+            sys.setrecursionlimit(sys.getrecursionlimit() + _depth())
+            _kept.extend((sys.stdin, sys.stdout, sys.stderr))
             _forget_input()
-            _let_go_of_modules()
+            _let_go_of(modules)
             from contextvars import Context
 
             Context().run(live)
@@ -178,13 +242,21 @@ def _begin(live: Callable[[], None], ready: int, go: int, mask: set[Any]) -> NoR
         os._exit(1)
 
 
+def _depth() -> int:
+    depth, frame = 0, sys._getframe()
+    while frame.f_back is not None:
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
 def _forget_signals() -> None:
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
-        if callable(signal.getsignal(number)) and number != signal.SIGINT:
-            signal.signal(number, signal.SIG_DFL)
-    if callable(signal.getsignal(signal.SIGINT)):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        handler = signal.getsignal(number)
+        if callable(handler):
+            _kept.append(handler)
+            signal.signal(number, signal.SIG_IGN)  # one that was for the user's group, of which this was, is dropped
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def _forget_input() -> None:
@@ -192,23 +264,40 @@ def _forget_input() -> None:
     os.dup2(nothing, 0)
     if nothing != 0:
         os.close(nothing)
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115  # as long as the process lives
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # as long as the process lives
 
 
-def _let_go_of_modules() -> None:
-    """What is neither Python's nor a library's is the user's own, and so is what it holds by now."""
-    python = os.path.dirname(os.__file__) + "/"
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] != "aliquot" and not _is_from_library(module, python):
-            _let_go.append(sys.modules.pop(name))
+def _let_go_of(modules: dict[str, ModuleType]) -> None:
+    _let_go.update(modules)
+    for name in modules:
+        sys.modules.pop(name, None)
+    _kept.append(sys.modules.get("__main__"))
     sys.modules["__main__"] = type(sys)("__main__")
 
 
+def _own_modules() -> dict[str, ModuleType]:
+    """What is neither Python's nor a library's is the user's own, and so is what it holds by now."""
+    python = os.path.dirname(os.__file__) + "/"
+    return {
+        name: module
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] not in ("aliquot", "__main__") and not _is_from_library(module, python)
+    }
+
+
 def _is_from_library(module: ModuleType, python: str) -> bool:
-    if getattr(module, "__name__", "") in ("__main__", "__mp_main__"):
-        return False
-    path = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-    if not isinstance(path, str):
+    path = _path_of(module)
+    if path is None:
         return True  # it is part of Python, or was made by a library
-    is_compiled = path.endswith(".so")  # some cannot be loaded twice; and few hold anything of the user's
-    return is_compiled or path.startswith(python) or "/site-packages/" in path or "/dist-packages/" in path
+    return path.startswith(python) or any(part in path for part in _LIBRARY_FOLDERS)
+
+
+def _path_of(module: ModuleType) -> str | None:
+    """Where it is, as far as it tells: anything may be among the modules."""
+    try:
+        # Without its own __getattr__, which may import what was put off, or raise.
+        attributes = object.__getattribute__(module, "__dict__")
+        path = attributes.get("__file__") or next(iter(attributes.get("__path__", ())), None)
+    except Exception:
+        return None
+    return path if isinstance(path, str) else None

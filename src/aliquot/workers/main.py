@@ -196,7 +196,7 @@ class Worker:
         target_seconds, target_bytes = message.numbers
         assert message.value is not None
         try:
-            self.stepper = message.value.load()
+            self.stepper = _load_work(message.value)
         except BaseException as error:
             self.stepper = _CannotStart(error)
         finally:
@@ -213,6 +213,17 @@ class Worker:
         self.birth_bytes = self.meter.resident_bytes()
         if isinstance(self.sizer, StepSizer):
             self.sizer.memory.floor_bytes = self.birth_bytes
+
+
+def _load_work(packed: Packed) -> Any:
+    # In a copy of the user's process, modules of the user's are imported for the second time, which some do not bear.
+    copied = sys.modules.get("aliquot.workers.copied")
+    if copied is not None and copied.has_let_go():
+        try:
+            return packed.load()
+        except Exception:
+            copied.bring_modules_back()
+    return packed.load()
 
 
 class _LimitedTime:

@@ -25,6 +25,8 @@ else:
     import _signal as signal  # without enum, which takes milliseconds to import
 
 
+# Of what a worker may hold, the part that it may be born with: the rest is for its steps.
+_MOST_BORN_PART = 0.25
 # To have these at hand or not makes little difference.
 _LIGHT = {"cloudpickle", "aliquot.workers.command_stepping"}
 
@@ -53,6 +55,7 @@ class Nursery:
         self._send((list(sys.path), preload))
         self._preloaded = frozenset(preload)
         self._copied = None if copy is None else frozenset(sys.modules)  # what it has besides
+        self._born_bytes = 0 if copy is None else _resident_bytes()  # of each of its workers, where it is a copy
         self._runs = 0  # that have taken it
 
     def fork(
@@ -122,6 +125,10 @@ class Nursery:
         if self._copied is None:
             return self._preloaded - _LIGHT == wanted
         return not is_small and wanted <= self._preloaded | self._copied
+
+    def is_too_large(self, worker_bytes: int | None) -> bool:
+        """Whether it is a copy of so much that it leaves little to workers that may each hold so many bytes."""
+        return worker_bytes is not None and self._born_bytes > worker_bytes * _MOST_BORN_PART
 
     @property
     def is_alive(self) -> bool:
@@ -224,10 +231,12 @@ def has_copy() -> bool:
     return _nursery is not None and _nursery._copied is not None and _nursery.is_alive
 
 
-def take_nursery() -> Nursery:
-    """The nursery of this process, for a run, which will release it."""
+def take_nursery(worker_bytes: int | None = None) -> Nursery:
+    """The nursery of this process, for a run, which will release it, and in which a worker may hold so many bytes."""
     with _nursery_lock:
         nursery = _the_nursery(None, is_small=True)
+        if nursery.is_too_large(worker_bytes):
+            nursery = _the_nursery(tuple(nursery._preloaded), is_small=True)
         nursery._runs += 1
         return nursery
 
@@ -346,6 +355,12 @@ def _interpreter_flags() -> list[str]:
     if sys.flags.utf8_mode:
         flags.append("-Xutf8")
     return flags
+
+
+def _resident_bytes() -> int:
+    from aliquot.workers.copied import resident_bytes
+
+    return resident_bytes()
 
 
 def _socketpair() -> tuple[_socket.socket, _socket.socket]:

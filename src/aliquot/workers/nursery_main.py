@@ -1,7 +1,7 @@
 """The nursery: a small process with one thread that has imported what a worker needs, and forks workers on request.
 
-A worker starts in a few milliseconds this way, and is never forked from the user's process, whose threads and locks
-would be copied in whatever state they are.
+A worker starts in a few milliseconds this way, and is never forked from a process whose threads and locks would be
+copied in whatever state they are. Where the user's process has none, the nursery may be a copy of it (copied.py).
 """
 
 from __future__ import annotations

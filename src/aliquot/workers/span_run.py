@@ -193,7 +193,8 @@ class SpanRun:
         if is_last or is_long_ago or self._worker.is_tight:
             self._measure(now_seconds)
         is_due = is_last or self._reports_each_step or self._is_overfull
-        if (is_due or self._pacer.is_due(now_seconds, self._grown_bytes)) and not self._report(done_to):
+        is_due = is_due or self._pacer.is_due(now_seconds, self._grown_bytes, is_wary=self._cell.is_wary)
+        if is_due and not self._report(done_to):
             return False
         if self._is_overfull:
             raise ReplacedError

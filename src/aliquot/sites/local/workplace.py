@@ -31,7 +31,7 @@ from aliquot.sites.work import Work
 from aliquot.workers import cell as verdicts
 from aliquot.workers import channel as messages
 from aliquot.workers.channel import Message
-from aliquot.workers.nursery import take_nursery, the_nursery
+from aliquot.workers.nursery import Nursery, take_nursery, the_nursery
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
 from aliquot.workers.span_run import MOST_UNTAKEN_BYTES
 
@@ -91,13 +91,17 @@ class Workplace:
         self._scratch = None if work.disk_bytes is None else _make_scratch()
         self._cage = self._open_cage() if is_caged else None
         self._kills = 0  # by the kernel, in the cage
-        self._nursery = take_nursery()
+        self._are_wary = False  # whether a worker has died of its unit
+        self._nursery = self._take_nursery()
         try:
             for _ in range(self._cores):
                 self._start_worker()
         except BaseException:
             self.close()
             raise
+
+    def _take_nursery(self) -> Nursery:
+        return take_nursery(None if self._total_bytes is None else self._total_bytes // self._cores)
 
     @property
     def expected_workers(self) -> int:
@@ -297,6 +301,8 @@ class Workplace:
         self._watch(worker.channel.fileno(), worker, None)
         for reader in worker.readers:
             self._watch(reader.descriptor, worker, reader)
+        if self._are_wary:
+            worker.cell.be_wary()
         worker.cell.limit_disk((self._work.disk_bytes or 0) // self._cores)
         worker.cell.limit_wall(int((self._work.wall_seconds or 0) * 1e9))
         numbers = (self._work.target_seconds, self._work.target_bytes)
@@ -332,6 +338,9 @@ class Workplace:
         if worker.process is None or (start == stop and not has_worked):
             self._false_starts += 1
         del self._workers[worker.number]
+        self._are_wary = self._are_wary or not is_innocent
+        for other in self._workers.values() if self._are_wary else ():
+            other.cell.be_wary()
         worker.close()
         worker.remove_scratch()
         summary = f"a worker process ended amid its work: {reason}"
@@ -354,7 +363,7 @@ class Workplace:
             raise SiteError(f"workers cannot be started: {self._false_starts} ended at once. The last one: {reason}")
         if not self._nursery.is_alive:
             self._nursery.release()
-            self._nursery = take_nursery()
+            self._nursery = self._take_nursery()
         self._start_worker()
 
     def _send(self, worker: WorkerProcess, kind: str, numbers: tuple[Any, ...], value: Packed | None = None) -> None:
