@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,8 +30,8 @@ def test_reports_become_rarer_up_to_a_quarter_of_a_second() -> None:
         intervals.append(due_after_seconds(pacer, now_seconds))
         now_seconds += intervals[-1]
         pacer.reported(now_seconds, took_seconds=0.0)
-    assert intervals == sorted(intervals)
-    assert intervals[-1] == 0.25
+    assert all(later >= earlier - 0.001 for earlier, later in pairwise(intervals))
+    assert intervals[-1] == pytest.approx(0.25, abs=0.0011)
     # Once workers have died, what is not sent up is better not much.
     assert not pacer.is_due(now_seconds + 0.04, is_wary=True)
     assert pacer.is_due(now_seconds + 0.06, is_wary=True)

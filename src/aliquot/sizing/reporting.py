@@ -14,8 +14,8 @@ _MOST_WAITING_BYTES = 64 << 20
 class ReportPacer:
     """Decides when a worker sends up what it has finished.
 
-    Every quarter of a second at least, so that a dead worker loses little, and much more often once one has died; as soon
-    as results begin to fill memory; but not so often that sending them costs more than a fiftieth of the time.
+    Every quarter of a second at least, so that a dead worker loses little, and much more often once one has died; as
+    soon as results begin to fill memory; but not so often that sending them costs more than a fiftieth of the time.
     """
 
     __slots__ = ("_after_every_step", "_interval_seconds", "_last_seconds", "_report_seconds")
