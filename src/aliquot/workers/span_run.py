@@ -228,7 +228,8 @@ class SpanRun:
 
     def _measure(self, now_seconds: float) -> None:
         """Take the peak since the last time, which is that of the largest step since then."""
-        peak_bytes = self._meter.peak_bytes() + self._cell.take_programs_peak()
+        own_bytes = self._meter.peak_bytes()
+        peak_bytes = own_bytes + self._cell.take_programs_peak()
         # What C keeps of an earlier, larger step would look as if this one had needed it.
         if peak_bytes > self._reset_bytes or self._sizer.is_weighing:
             self._sizer.observe_memory(self._largest_step, peak_bytes)
@@ -244,7 +245,7 @@ class SpanRun:
             if self._is_full() and self._is_bloated():
                 self._free_memory()
                 self._is_overfull = self._is_full()
-        elif peak_bytes - self._worker.birth_bytes > _WORTH_KEEPING_BYTES:
+        elif own_bytes - self._worker.birth_bytes > _WORTH_KEEPING_BYTES:
             self._worker.keep_memory()
         self._reset_bytes = self._meter.resident_bytes()
         self._grown_bytes = self._reset_bytes - self._resident_bytes
