@@ -301,3 +301,31 @@ def test_what_could_mean_several_things_is_refused(first: Any, second: Any, word
 def test_so_is_what_numpy_makes_of_it(first: Any, second: Any) -> None:
     with pytest.raises(aliquot.UsageError, match="join="):
         merge(first, second)
+
+
+def test_arrays_with_a_value_for_each_unit_are_not_added() -> None:
+    """They are noticed where all of them have been as long as their batches, and two are to be joined."""
+    watch = merge.watch()  # type: ignore[attr-defined]
+    watch.look(numpy.arange(4), 4, is_joined=False)
+    watch.look(numpy.arange(3), 3, is_joined=False)
+    with pytest.raises(aliquot.UsageError, match=r"result: .* each unit.*aliquot\.map.*concatenate.*operator\.add"):
+        watch.look(numpy.arange(4), 4, is_joined=True)
+
+
+def test_so_are_those_within_dicts() -> None:
+    """As several functions give them."""
+    watch = merge.watch()  # type: ignore[attr-defined]
+    watch.look({"sum": 1, "all": {"x": numpy.zeros((1, 3))}}, 1, is_joined=False)
+    with pytest.raises(aliquot.UsageError, match=r'result\["all"\]\["x"\]: .* each unit'):
+        watch.look({"sum": 1, "all": {"x": numpy.zeros((1, 3))}}, 1, is_joined=True)
+
+
+@pytest.mark.parametrize(
+    "value", [numpy.zeros(5), numpy.float64(1), numpy.array(1), [0] * 4, {"counts": numpy.zeros(5)}, None]
+)
+def test_all_else_is_joined_whatever_the_size_of_its_batch(value: Any) -> None:
+    """One that is not as long as its batch clears all others: they are so by chance."""
+    watch = merge.watch()  # type: ignore[attr-defined]
+    watch.look(value, 4, is_joined=False)
+    for _ in range(2):
+        watch.look(value, 5, is_joined=True)

@@ -128,6 +128,7 @@ def test_empty_pieces_are_no_json(tmp_path: Path) -> None:
         ("sum", b"1\n2\n", b"1\nx2\n", "has 'x2' on line 2, which is no number"),
         ("sum", b"1", b"1_000", "has '1_000' on line 1"),
         ("sum", b"1", b"\xff", "on line 1, which is no number"),
+        ("sum", b"1", b"x" * 80, r"has 'x{50}\.\.\.' on line 1, which is no number"),
     ],
 )
 def test_pieces_that_do_not_fit_are_refused_at_once(

@@ -377,6 +377,8 @@ def test_what_is_wrong_is_told_before_anything_runs(files: dict[str, str], monke
         aliquot.coffea.run({"mc": []}, Dimuon(), "Events")
     with pytest.raises(aliquot.UsageError, match=r"no method process\(events\)"):
         aliquot.coffea.run({"mc": [files["first"]]}, object(), "Events")
+    with pytest.raises(aliquot.UsageError, match=r"give an instance: Dimuon\(\)"):
+        aliquot.coffea.run({"mc": [files["first"]]}, Dimuon, "Events")
     with pytest.raises(aliquot.UsageError, match="'dataset'"):
         aliquot.coffea.run({"mc": [files["first"]]}, Dimuon(), "Events", metadata={"dataset": "mine"})
     monkeypatch.setattr(coffea, "__version__", "0.7.22")

@@ -134,3 +134,28 @@ def test_a_function_may_fill_the_same_object_again(ordered: bool) -> None:
     found = aliquot.map_batches(fill_again, range(1000), size=7, ordered=ordered, progress=False)
     assert found["n"] == 1000
     assert found["counts"].tolist() == [1000] * 3
+
+
+def doubled(batch: Any) -> Any:
+    return batch * 2
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("units", [2, 4, 100])
+def test_an_element_wise_function_is_refused(units: int, ordered: bool) -> None:
+    """Its arrays would be added, however they are cut, and whatever may fail."""
+    with pytest.raises(aliquot.UsageError, match="a value for each unit"):
+        aliquot.map_batches(doubled, np.arange(units), ordered=ordered, max_failures=1.0, on=TWO, progress=False)
+
+
+def test_so_is_one_of_several_functions() -> None:
+    """By its name."""
+    with pytest.raises(aliquot.UsageError, match=r'result\["twice"\]: .*a value for each unit'):
+        aliquot.map_batches({"sum": np.sum, "twice": doubled}, np.arange(4), on=TWO, progress=False)
+
+
+def test_an_element_wise_function_needs_a_join_of_its_own() -> None:
+    """Then its arrays are put one after the other, or added."""
+    joined = aliquot.map_batches(doubled, np.arange(5), join=lambda a, b: np.concatenate([a, b]), progress=False)
+    assert joined.tolist() == [0, 2, 4, 6, 8]
+    assert aliquot.map_batches(doubled, np.arange(4), join=operator.add, size=1, target_seconds=0).tolist() == [12]

@@ -362,8 +362,23 @@ def test_another_function_in_the_same_directory_is_noticed(tmp_path: Path, kind:
 
     assert aliquot.map(make(2), [1, 2], progress=False, run_dir=tmp_path / "run") == [2, 4]
     assert aliquot.map(make(2), [1, 2], progress=False, run_dir=tmp_path / "run") == [2, 4]
-    with pytest.raises(RunChangedError):
+    with pytest.raises(RunChangedError) as caught:
         aliquot.map(make(3), [1, 2], progress=False, run_dir=tmp_path / "run")
+    assert [change.startswith("the function ") for change in caught.value.changes] == [True]
+    assert caught.value.changes[0].endswith(" has changed")
+
+
+def test_what_has_changed_of_a_function_and_its_items_is_told_in_words(tmp_path: Path) -> None:
+    """And not by checksums."""
+    assert aliquot.map_batches(sum, [1, 2], progress=False, run_dir=tmp_path / "run") == 3
+    for function, items, join, changes in (
+        (max, [1, 2], operator.add, ("the function max has changed",)),
+        (sum, [1, 3], aliquot.merge, ("the items have changed",)),
+        (sum, [1, 2], max, ("the function sum is the same, but its join, or what else goes with it, has changed",)),
+    ):
+        with pytest.raises(RunChangedError) as caught:
+            aliquot.map_batches(function, items, join=join, progress=False, run_dir=tmp_path / "run")
+        assert caught.value.changes == changes
 
 
 def test_a_run_that_is_done_tells_the_same_again(numbers: Path) -> None:

@@ -131,6 +131,10 @@ def test_an_outcome_of_a_run_that_failed_with_no_exception_to_raise_names_the_un
     report = aliquot.run(Counting(0, 5), on=TWO).report
     with pytest.raises(aliquot.UnitsFailedError, match="unit 9: gone\n  and 2 more") as caught:
         _ = aliquot.Outcome(None, report, failures, is_complete=False).value
+    with pytest.raises(aliquot.UnitsFailedError, match=r"than max_failures allows \(11\):"):
+        _ = aliquot.Outcome(None, report, failures, is_complete=False, max_failures=11).value
+    with pytest.raises(aliquot.UnitsFailedError, match=r"than max_failures allows \(0\.01 of all\):"):
+        _ = aliquot.Outcome(None, report, failures, is_complete=False, max_failures=0.01).value
     assert caught.value.failures == failures
     assert caught.value.__cause__ is None
 

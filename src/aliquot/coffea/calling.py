@@ -78,6 +78,9 @@ def run(
     coffea_executors()
     if not hasattr(processor_instance, "process") and not callable(processor_instance):
         raise UsageError(f"{processor_instance!r:.200} is not a processor: it has no method process(events)")
+    if isinstance(processor_instance, type) and hasattr(processor_instance, "process"):
+        name = processor_instance.__name__
+        raise UsageError(f"{name} is the class of a processor: give an instance: {name}()")
     files = files_of(fileset, treename, metadata)
     options = {"timeout": _OPEN_TIMEOUT_SECONDS, **(uproot_options or {})}
     source = EntriesSource(count_entries([(file.path, file.tree) for file in files], options, on))

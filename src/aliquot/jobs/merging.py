@@ -18,6 +18,7 @@ from aliquot.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, NoReturn, TypeAlias
 
     # Where something is: the place of what it is in, and its key or the name of its field; None: the result itself.
@@ -78,6 +79,41 @@ def merge_into(first: Any, second: Any) -> Any:
 
 # By this, others know that there is such a way, without importing it.
 merge.into = merge_into  # type: ignore[attr-defined]
+
+
+class EachUnitWatch:
+    """Notices arrays that have a value for each unit, as element-wise functions return them: their sum means nothing.
+
+    An array may be as long as its batch by chance. Where two are to be joined and all have been so far, they are
+    refused; from the first on that is not, nothing is looked at any more.
+    """
+
+    def __init__(self) -> None:
+        self._places: set[Place] | None = None  # where such arrays are in all values so far; None before the first
+
+    def look(self, value: Any, units: int, *, is_joined: bool) -> None:
+        """Look at what was returned for so many units; ``is_joined``: it is to be joined to what came before."""
+        if self._places is not None and not self._places:
+            return
+        found = set(_arrays_of_length(value, units, None))
+        self._places = found if self._places is None else self._places & found
+        if self._places and is_joined:
+            raise UsageError(
+                f"{_path(min(self._places, key=_path))}: the function returns an array with a value for each unit, and "
+                "arrays are added. Use aliquot.map for single units, or put them one after the other: "
+                "join=lambda a, b: numpy.concatenate([a, b]). If they are to be added nevertheless: join=operator.add"
+            )
+
+
+merge.watch = EachUnitWatch  # type: ignore[attr-defined]  # as merge.into
+
+
+def _arrays_of_length(value: Any, length: int, place: Place) -> Iterator[Place]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _arrays_of_length(part, length, (place, key, True))
+    elif _is_array(value) and value.ndim and len(value) == length:
+        yield place
 
 
 def _merge(first: Any, second: Any, place: Place, *, in_place: bool) -> Any:  # noqa: PLR0911  # one for each kind

@@ -1,7 +1,8 @@
 """What a run is made of, and what differs from an earlier one.
 
 An identity is a JSON object: "command" (its text), "inputs" and "programs" (lists of what `describe_input` and
-`describe_program` give), and anything else by which one run differs from another.
+`describe_program` give), or "function" and "items" (checksums) with "label" (what the function is called), and anything
+else by which one run differs from another.
 """
 
 from __future__ import annotations
@@ -58,9 +59,13 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     for key in dict.fromkeys([*old, *new]):
         before, now = old.get(key), new.get(key)
-        if before == now:
+        if before == now or key == "label":
             continue
-        if key == "inputs":
+        if key == "function":
+            found.append(_compare_functions(before, now, new.get("label")))
+        elif key == "items":
+            found.append("the items have changed")
+        elif key == "inputs":
             found += _compare_inputs(before or [], now or [])
         elif key == "programs":
             found += _compare_programs(before or [], now or [])
@@ -162,6 +167,14 @@ def _compare_programs(old: Sequence[dict[str, Any]], new: Sequence[dict[str, Any
         else:
             found.append(f"{name} was written since (changed {_date(now)}, before that {_date(before)})")
     return found
+
+
+def _compare_functions(before: Any, now: Any, name: Any) -> str:
+    """Nobody can read their checksums. The first is that of the function, others that of the join, and so on."""
+    called = f"the function {name}" if name else "the function"
+    if before and now and before[0] == now[0]:
+        return f"{called} is the same, but its join, or what else goes with it, has changed"
+    return f"{called} has changed"
 
 
 def _compare_values(key: str, before: Any, now: Any) -> str:

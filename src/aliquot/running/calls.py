@@ -49,7 +49,8 @@ def map(
     running. An exception that the function raises twice for an item, on different workers, is raised here, with the
     worker's traceback and the number of the item.
 
-    ``items`` is any iterable, or a file or virtual file, whose units are then read by the workers themselves.
+    ``items`` is any iterable, or a file or virtual file, whose units are then read by the workers themselves. An
+    iterable is read to its end before the first item is worked on: one without an end is never begun.
     ``on`` is where to run, by default all cores of this machine. ``memory`` is what all workers together may hold, in
     bytes or as '8GB'; by default most of what is available. A step that holds more is stopped and divided. With
     ``disk``, so do temporary files: each worker has its own directory for them, which is removed in the end.
@@ -113,7 +114,8 @@ def imap(
     A `Failure` is in the place of an item that was set aside. Where more fail than may, what the first of them raised
     is raised after all values before it.
 
-    Work begins at once and goes on while values are used; it waits when too many are not taken. Closing the iterator,
+    Work begins at once, as soon as all items are there: an iterable is read to its end first, as by `map`. It goes on
+    while values are used, and waits when too many are not taken. Closing the iterator,
     or leaving it to the garbage collector, ends the work.
     """
     start_nursery(function, libraries_for(function, items), is_small=limits_memory(on, memory))
@@ -158,7 +160,8 @@ def map_batches(
 
     ``function(batch)`` is given some neighbouring units: a list of records, an array, a range, whatever the source has.
     How many is found out while running. ``join(first, second)`` makes one of two values, by default as `merge` does, by
-    what they are: numbers, arrays and histograms are added, dicts merged key by key. With ``ordered=True`` the units of
+    what they are: numbers, arrays and histograms are added, dicts merged key by key. Values that do not add up, such as
+    a maximum, need their own: ``join=max``. With ``ordered=True`` the units of
     ``first`` come right before those of ``second``, else they are joined as they come, which suits sums, counts and
     histograms. The function must not depend on where the source is cut.
 

@@ -52,7 +52,7 @@ class _SerialRun:
             left_units=left_units,
         )
         value = plan.sink.finish(None) if is_complete else None
-        return Outcome(value, report, tuple(self._failures), is_complete=is_complete)
+        return Outcome(value, report, tuple(self._failures), is_complete=is_complete, max_failures=told)
 
     def _step(self, start: int, stop: int) -> None:
         self._steps += 1

@@ -95,7 +95,11 @@ def files_named_in(command: Command) -> list[str]:
 def _identity_of_plan(plan: Plan) -> dict[str, Any]:
     from aliquot.journal import describe_input
 
-    identity: dict[str, Any] = {"function": [_digest(function) for function in plan.functions], "units": plan.units}
+    identity: dict[str, Any] = {
+        "label": plan.label,  # only to be told
+        "function": [_digest(function) for function in plan.functions],
+        "units": plan.units,
+    }
     if plan.view is not None:
         identity["first unit"] = plan.view.start
         identity["reading"] = [part.reading() for part in plan.view.source.constituents()]

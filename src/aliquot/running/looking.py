@@ -66,5 +66,10 @@ def _refuse_unreadable(tables: TablesSource, view: VirtualFile, options: Options
         error.add_note(f"{path}: {problem}")
     if len(problems) > _MOST_NAMED:
         error.add_note(f"and {len(problems) - _MOST_NAMED} more")
-    error.add_note("aliquot: with max_failures, files that cannot be read are set aside, each as one unit")
+    if told:
+        files = "1 file" if len(problems) == 1 else f"{len(problems)} files"
+        of_all = f" of {len(tables.places)} files" if told < 1 else ""
+        error.add_note(f"aliquot: {files} cannot be read, and max_failures is {told}{of_all}")
+    else:
+        error.add_note("aliquot: with max_failures, files that cannot be read are set aside, each as one unit")
     raise error

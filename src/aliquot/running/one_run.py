@@ -102,7 +102,8 @@ def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) ->
     report = _make_report(coordinator, workplace, tally, results, time.monotonic() - began_seconds)
     # Where all units failed there is nothing to join, and so no value, however many may fail.
     has_value = plan.is_streamed or results.outcome is not None or coordinator.done_units > 0
-    return Outcome(results.outcome, report, failures, is_complete=has_value and not coordinator.is_stopping)
+    is_complete = has_value and not coordinator.is_stopping
+    return Outcome(results.outcome, report, failures, is_complete=is_complete, max_failures=options.max_failures)
 
 
 def _run_on_nothing(plan: Plan, record: Record) -> Outcome:
@@ -275,7 +276,7 @@ def _run_into(plan: Plan, flow: _Flow) -> None:
         plan = plan._replace(sink=StreamSink(flow.put), is_streamed=True)
         outcome = run_plan(plan, flow)
         if not outcome.is_complete:
-            raise_failures(outcome.failures)
+            raise_failures(outcome.failures, outcome.max_failures)
     except InterruptedRunError:
         return
     except BaseException as error:

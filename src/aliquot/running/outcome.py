@@ -34,14 +34,24 @@ class Failure(NamedTuple):
 class UnitsFailedError(JobError):
     """Some units failed; the message names them, ``failures`` tells all that is known."""
 
-    def __init__(self, failures: tuple[Failure, ...]) -> None:
+    def __init__(self, failures: tuple[Failure, ...], max_failures: float | None = None) -> None:
         shown = "\n".join(f"  {failure}" for failure in failures[:10])
         more = f"\n  and {len(failures) - 10} more" if len(failures) > 10 else ""
-        super().__init__(f"the run stopped, because more units failed than max_failures allows:\n{shown}{more}")
+        allowed = _shown_allowance(max_failures)
+        super().__init__(
+            f"the run stopped, because more units failed than max_failures allows{allowed}:\n{shown}{more}"
+        )
         self.failures = failures
+        self._max_failures = max_failures
 
-    def __reduce__(self) -> tuple[type[UnitsFailedError], tuple[tuple[Failure, ...]]]:
-        return (type(self), (self.failures,))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.failures, self._max_failures))
+
+
+def _shown_allowance(max_failures: float | None) -> str:
+    if max_failures is None or max_failures == float("inf"):
+        return ""
+    return f" ({max_failures:g} of all)" if 0 < max_failures < 1 else f" ({format_count(int(max_failures))})"
 
 
 class UnitsSetAsideWarning(UserWarning):
@@ -148,7 +158,7 @@ class Outcome:
     ``value`` raises if more units failed than ``max_failures`` allows; else it is the result of all others.
     """
 
-    __slots__ = ("_value", "failures", "is_complete", "report", "was_done")
+    __slots__ = ("_value", "failures", "is_complete", "max_failures", "report", "was_done")
 
     def __init__(
         self,
@@ -158,18 +168,20 @@ class Outcome:
         *,
         is_complete: bool = True,
         was_done: bool = False,
+        max_failures: float | None = None,
     ) -> None:
         self._value = value
         self.report = report
         self.failures = failures
         self.is_complete = is_complete  # whether it went to its end
         self.was_done = was_done  # by an earlier call: nothing was run now
+        self.max_failures = max_failures  # how many may, or which part; None where nobody has said
 
     @property
     def value(self) -> Any:
         """The result; raises what the first failed unit raised where there is none."""
         if not self.is_complete:
-            raise_failures(self.failures)
+            raise_failures(self.failures, self.max_failures)
         return self._value
 
     def __repr__(self) -> str:
@@ -183,10 +195,10 @@ def count_units(failures: Sequence[Failure]) -> str:
     return "1 unit failed and was" if units == 1 else f"{format_count(units)} units failed and were"
 
 
-def raise_failures(failures: tuple[Failure, ...]) -> None:
+def raise_failures(failures: tuple[Failure, ...], max_failures: float | None = None) -> None:
     """Raise the exception of the first failure, as the user's function did, with where it happened."""
     first = failures[0]
-    error: Exception = UnitsFailedError(failures)
+    error: Exception = UnitsFailedError(failures, max_failures)
     # Raised here, SystemExit would end the user's program, and StopIteration a loop, without a word.
     if isinstance(first.exception, Exception) and not isinstance(first.exception, StopIteration):
         error = first.exception

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from aliquot.coordinator import Append, Finish, Merge, Skip, Spill
 from aliquot.running.outcome import Failure
 from aliquot.workers.packing import Packed, pack
-from aliquot.workers.stepping import JoinedValues, add_note
+from aliquot.workers.stepping import JoinedValues, add_note, watch_of
 
 _MOST_UNPACKED_BYTES = 64 << 20
 _MOST_KEPT_FILES = 64
@@ -57,7 +57,7 @@ class JoinSink:
 
     def append(self, start: int, stop: int, value: Any) -> None:
         """Join it to what came before."""
-        self._joined.add(value)
+        self._joined.add(value, stop - start)
 
     def skip(self, failure: Failure) -> None:
         """Go on without them."""
@@ -97,6 +97,7 @@ class Results:
         self._sink = sink
         self._locate = locate  # adds where the units of a failure are
         self._join = join
+        self._watch = None if join is None else watch_of(join)
         self._kept: dict[int, tuple[int, int, Packed | _Spilled | _Loaded]] = {}
         self._lent: dict[int, int] = {}  # pairs of results that workers join
         self._spill_file: SpillFile | None = None
@@ -182,10 +183,14 @@ class Results:
     def _merge(self, first: int, second: int) -> None:
         assert self._join is not None
         start, stop, kept = self._kept.pop(first)
-        _, _, other = self._kept.pop(second)
+        other_start, other_stop, other = self._kept.pop(second)
         # What was made here of two may be changed, where there is a way to: nobody else has it.
         join = getattr(self._join, "into", self._join) if isinstance(kept, _Loaded) else self._join
-        self._kept[first] = (start, stop, _Loaded(join(self._load(kept), self._load(other))))
+        value, more = self._load(kept), self._load(other)
+        if self._watch is not None:
+            self._watch.look(value, stop - start, is_joined=False)
+            self._watch.look(more, other_stop - other_start, is_joined=True)
+        self._kept[first] = (start, stop, _Loaded(join(value, more)))
 
     def _spill(self, result: int) -> None:
         start, stop, kept = self._kept[result]

@@ -290,3 +290,10 @@ def test_programs_stay_in_the_group_of_the_worker() -> None:
     """What kills the group of a worker kills them."""
     found = run(f"{sys.executable} -c 'import os; print(os.getpgrp())' {{x}}")
     assert int(found["stdout"]) == os.getpgrp()
+
+
+def test_what_grep_means_by_its_status_is_told_of_a_command_only() -> None:
+    """A check that finds something is no mistake."""
+    assert "nothing matches" in failure("grep nothing {x}").problem
+    found = failure("cat {x} > {o}", join={"o": "o.txt"}, check="! grep -q x {o}", place="checked")
+    assert found.problem.startswith("the check of the command exited with status 1 on units")

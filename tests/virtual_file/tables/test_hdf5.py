@@ -271,3 +271,8 @@ def test_what_is_not_there_is_told_with_what_is(tmp_path: Path) -> None:
         file.create_group("empty")
     with pytest.raises(UnreadableTable, match="'empty' holds no datasets"):
         opened(str(tmp_path / "b.h5"), "empty").facts()
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        file["data/x"] = [1, 2]
+    with pytest.raises(UnreadableTable, match="its outermost group holds no datasets") as caught:
+        opened(str(tmp_path / "c.h5")).facts()
+    assert caught.value.advice == "It has the datasets data/x: say c.h5:data, for example"

@@ -155,6 +155,17 @@ def test_all_that_is_wrong_is_told_at_once(folder: Path) -> None:
     assert any("6.parquet: has no column" in note for note in raised.value.__notes__)
 
 
+def test_how_many_files_may_be_unreadable_is_told(folder: Path) -> None:
+    """Beside how many are; a part is one of the files."""
+    for name in ("5.parquet", "6.parquet"):
+        bad_truncated(folder / name)
+    files = len(list(folder.glob("*.parquet")))
+    for told, words in ((1, "max_failures is 1"), (0.01, f"max_failures is 0.01 of {files} files")):
+        with pytest.raises(aliquot.DataError, match=r"5\.parquet") as raised:
+            aliquot.map_batches(total, f"{folder}/*.parquet", max_failures=told, progress=False)
+        assert raised.value.__notes__[-1] == f"aliquot: 2 files cannot be read, and {words}"
+
+
 def test_a_single_file_that_cannot_be_read_is_refused(folder: Path) -> None:
     """Whatever may fail."""
     bad_truncated(folder / "9.parquet")
@@ -209,9 +220,9 @@ def test_tables_are_described_and_travel(folder: Path) -> None:
 def test_rows_have_no_bytes(folder: Path, tmp_path: Path) -> None:
     """They are refused, with what to do instead."""
     view = aliquot.open(f"{folder}/*.parquet")
-    with pytest.raises(aliquot.UsageError, match=r"use batches\(\)"):
+    with pytest.raises(aliquot.UsageError, match=r"0\.parquet and .* more: rows .*use `aliquot map`, .*batches\(\)"):
         view.read()
-    with pytest.raises(aliquot.UsageError, match=r"use batches\(\)"):
+    with pytest.raises(aliquot.UsageError, match=r"batches\(\)"):
         view.instantiate(tmp_path / "slice.parquet")
     assert {place.path for place in view[0:1200].byte_ranges()} == {
         str(folder / name) for name in ("0.parquet", "2.parquet", "3.parquet")

@@ -12,6 +12,7 @@ _WHOLE = re.compile(rb"[+-]?[0-9]+")
 _DECIMAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 # More than the digits between the largest and the smallest number that a computer's own arithmetic has.
 _DIGITS = 700
+_LONGEST_SHOWN = 50
 
 
 class Sum(ValueRule):
@@ -63,9 +64,9 @@ class _Sums(Value):
 
                 numbers.append(Decimal(word.decode()))
             else:
-                raise ValueError(
-                    f"has {word.decode(errors='backslashreplace')!r:.50} on line {line}, which is no number"
-                )
+                shown = word.decode(errors="backslashreplace")
+                shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
+                raise ValueError(f"has {shown!r} on line {line}, which is no number")
         return numbers
 
     def _plus(self, one: int | Decimal, other: int | Decimal) -> int | Decimal:

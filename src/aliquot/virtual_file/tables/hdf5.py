@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -296,4 +297,7 @@ def _contents(h5py: Any, file: Any, most: int = 8) -> str:
 
     file.visititems(note)
     more = " and more" if len(names) > most else ""
-    return f"It has the datasets {', '.join(names[:most])}{more}" if names else "It has no datasets with rows"
+    if not names:
+        return "It has no datasets with rows"
+    example = f"{os.path.basename(file.filename)}:{names[0].rpartition('/')[0] or names[0]}"
+    return f"It has the datasets {', '.join(names[:most])}{more}: say {example}, for example"

@@ -28,7 +28,10 @@ class RowsInOrder(ABC):
 
     # Where each table ends among all units; of those up to the first that nobody has looked at.
     _ends: list[int]
-    _no_bytes = "rows of a table have no bytes of their own: use batches(), or a function of batches"
+    _no_bytes = (
+        "rows of a table have no bytes of their own, for a program or a copy: use `aliquot map`, "
+        "or in Python batches() or a function of batches"
+    )
 
     @abstractmethod
     def _group_ends(self, number: int) -> Sequence[int]:
@@ -69,11 +72,11 @@ class RowsInOrder(ABC):
 
     def header(self, units: int) -> bytes:
         """They have none."""
-        raise UsageError(self._no_bytes)
+        raise UsageError(f"{self}: {self._no_bytes}")
 
     def body_pieces(self, start: int, stop: int) -> Iterator[bytes]:
         """They have none."""
-        raise UsageError(self._no_bytes)
+        raise UsageError(f"{self}: {self._no_bytes}")
 
     def _first_of(self, number: int) -> int:
         """The unit that a table begins with."""
