@@ -45,3 +45,13 @@ def test_a_step_that_did_not_fit_is_followed_by_a_small_one() -> None:
         model.observe(units, 50e6)
     model.exhausted(1000, 0)
     assert model.units_within(1e9) < 1000 / 16 * 8
+
+
+def test_units_that_change_while_sizes_are_tried_say_nothing_of_the_base() -> None:
+    """A line through heavy units of small steps and light ones of large steps would take what units hold for it."""
+    model = MemoryModel()
+    model.floor_bytes = 20_000_000
+    for units, each in ((4, 10e6), (8, 10e6), (16, 1e6)):
+        model.observe(units, 40e6 + units * each)
+    assert not model.is_certain
+    assert model.base_bytes == 20e6

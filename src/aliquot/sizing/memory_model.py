@@ -22,6 +22,8 @@ _CHANGED = 16.0
 _KNOWN_WEIGHT = 2.0
 # So many different sizes tell what the base is.
 _SIZES_FOR_BASE = 3
+# If none is off the line by more than this part.
+_STRAIGHT = 0.1
 # After a step that did not fit, the next has this part of its units: where units scatter, it was bad luck; where they
 # do not, they have changed, and nobody knows by how much.
 _SHRINK_BY_CHANCE, _SHRINK_BY_CHANGE = 0.5, 1 / 16
@@ -76,7 +78,10 @@ class MemoryModel:
     @property
     def base_bytes(self) -> float:
         """What a step holds before its first unit."""
-        return max(self._line.overhead, self.floor_bytes) if self._base is None else self._base
+        if self._base is not None:
+            return self._base
+        is_known = self._line.size_classes < _SIZES_FOR_BASE or self._is_line_straight()
+        return max(self._line.overhead, self.floor_bytes) if is_known else self.floor_bytes
 
     def observe(self, units: float, peak_bytes: float) -> None:
         """A step of so many units has held so much at its peak."""
@@ -84,7 +89,7 @@ class MemoryModel:
             return
         if self._base is None:
             self._line.observe(units, peak_bytes)
-            if self._line.size_classes >= _SIZES_FOR_BASE:
+            if self._line.size_classes >= _SIZES_FOR_BASE and self._is_line_straight():
                 self._base = self.base_bytes
                 # Before, all or some of it was taken for what units weigh.
                 self._unit_bytes, self._scatter, self._weight = self._line.per_unit, 0.0, 0.0
@@ -101,6 +106,13 @@ class MemoryModel:
             self._scatter += rate * (units * surprise * surprise * (1 - rate) - self._scatter)
         self._last_units = units
         self._last_peak = max(1.0, peak_bytes)
+
+    def _is_line_straight(self) -> bool:
+        """Whether steps of all sizes hold what the line says; else units have changed meanwhile, and it says nothing."""
+        return all(
+            abs(held_bytes - self._line.predict(units)) < _STRAIGHT * held_bytes
+            for units, held_bytes, _ in self._line.summary()
+        )
 
     def exhausted(self, units: float, allowed_bytes: float) -> None:
         """A step of so many units held all that it was allowed, and would have held more."""

@@ -137,8 +137,10 @@ class StepSizer:
         if not self.is_trying:
             return
         self.time.observe_all(seconds)
-        for units, peak, _ in peak_bytes:
-            self.memory.observe(units, peak)
+        if self.memory.is_empty:
+            # Else units elsewhere, which may weigh far less than those here, would be taken for the next ones.
+            for units, peak, _ in peak_bytes:
+                self.memory.observe(units, peak)
         self._preferred = None
 
     def choose(self, remaining_units: int, *, is_end: bool = True) -> int:
