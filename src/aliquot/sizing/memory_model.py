@@ -108,7 +108,7 @@ class MemoryModel:
         self._last_peak = max(1.0, peak_bytes)
 
     def _is_line_straight(self) -> bool:
-        """Whether steps of all sizes hold what the line says; else units have changed meanwhile, and it says nothing."""
+        """Whether steps of all sizes hold what the line says; else units have changed meanwhile."""
         return all(
             abs(held_bytes - self._line.predict(units)) < _STRAIGHT * held_bytes
             for units, held_bytes, _ in self._line.summary()
