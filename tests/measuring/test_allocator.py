@@ -14,7 +14,7 @@ _FAULTS = textwrap.dedent(
     def faults():
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         for _ in range(5):
-            bytearray(b"x") * (40 << 20)
+            [bytearray(b"x") * (20 << 20) for _ in range(4)]
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
     usual = faults()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -140,18 +141,31 @@ def doubled(batch: Any) -> Any:
     return batch * 2
 
 
+def told_about(function: Any, units: int, capsys: pytest.CaptureFixture[str], **told: Any) -> str:
+    """What is said in warnings, of this process and of workers."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        aliquot.map_batches(function, np.arange(units), on=TWO, progress=False, **told)
+    return "\n".join([capsys.readouterr().err, *(str(warning.message) for warning in caught)])
+
+
 @pytest.mark.parametrize("ordered", [True, False])
-@pytest.mark.parametrize("units", [2, 4, 100])
-def test_an_element_wise_function_is_refused(units: int, ordered: bool) -> None:
-    """Its arrays would be added, however they are cut, and whatever may fail."""
-    with pytest.raises(aliquot.UsageError, match="a value for each unit"):
-        aliquot.map_batches(doubled, np.arange(units), ordered=ordered, max_failures=1.0, on=TWO, progress=False)
+@pytest.mark.parametrize("units", [2, 4, 16])
+def test_an_element_wise_function_is_noticed(units: int, ordered: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its arrays are added, of which it can hardly be meant."""
+    told = told_about(doubled, units, capsys, ordered=ordered, target_seconds=0)
+    assert "a value for each unit" in told
 
 
-def test_so_is_one_of_several_functions() -> None:
+def test_so_is_one_of_several_functions(capsys: pytest.CaptureFixture[str]) -> None:
     """By its name."""
-    with pytest.raises(aliquot.UsageError, match=r'result\["twice"\]: .*a value for each unit'):
-        aliquot.map_batches({"sum": np.sum, "twice": doubled}, np.arange(4), on=TWO, progress=False)
+    told = told_about({"sum": np.sum, "twice": doubled}, 4, capsys, target_seconds=0)
+    assert 'result["twice"]: the function seems to return an array with a value for each unit' in told
+
+
+def test_a_histogram_is_not_noticed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Though some steps have as many units as it has bins."""
+    assert told_about(lambda batch: np.ones(4) * len(batch), 1000, capsys) == ""
 
 
 def test_an_element_wise_function_needs_a_join_of_its_own() -> None:

@@ -435,3 +435,20 @@ def test_ctrl_c_ends_a_script_and_its_copy(tmp_path: Path) -> None:
         assert err.count("Traceback (most recent call last)") == 1
         assert err.rstrip().endswith("KeyboardInterrupt")
         script.wait_until_nothing_is_left()
+
+
+def test_a_pipe_that_nobody_reads_raises_in_workers_of_a_copy(tmp_path: Path) -> None:
+    """As it does in any worker, also where the script itself would rather end, as programs for pipes do."""
+    source = (
+        "import signal\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
+        "def write(number):\n"
+        "    import os\n"
+        "    ours, theirs = os.pipe()\n"
+        "    os.close(ours)\n"
+        "    try:\n"
+        "        os.write(theirs, b'x')\n"
+        "    except BrokenPipeError:\n"
+        "        return 'raised'\n"
+        "print(aliquot.map(write, range(2)), has_copy())\n"
+    )
+    assert printed_by(tmp_path, source) == "['raised', 'raised'] True\n"

@@ -84,8 +84,9 @@ merge.into = merge_into  # type: ignore[attr-defined]
 class EachUnitWatch:
     """Notices arrays that have a value for each unit, as element-wise functions return them: their sum means nothing.
 
-    An array may be as long as its batch by chance. Where two are to be joined and all have been so far, they are
-    refused; from the first on that is not, nothing is looked at any more.
+    An array may be as long as its batch by chance, as one of a single bin always is where steps have one unit. So where
+    two are to be joined and all have been so far, there is a warning, once; from the first on that is not, nothing is
+    looked at any more.
     """
 
     def __init__(self) -> None:
@@ -98,10 +99,15 @@ class EachUnitWatch:
         found = set(_arrays_of_length(value, units, None))
         self._places = found if self._places is None else self._places & found
         if self._places and is_joined:
-            raise UsageError(
-                f"{_path(min(self._places, key=_path))}: the function returns an array with a value for each unit, and "
-                "arrays are added. Use aliquot.map for single units, or put them one after the other: "
-                "join=lambda a, b: numpy.concatenate([a, b]). If they are to be added nevertheless: join=operator.add"
+            import warnings
+
+            where = _path(min(self._places, key=_path))
+            self._places = set()
+            warnings.warn(
+                f"{where}: the function seems to return an array with a value for each unit, and arrays are added. Use "
+                "aliquot.map for single units, or put them one after the other: "
+                "join=lambda a, b: numpy.concatenate([a, b]). If they are to be added, say so: join=operator.add",
+                stacklevel=3,
             )
 
 

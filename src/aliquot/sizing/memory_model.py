@@ -148,6 +148,6 @@ class MemoryModel:
         else:
             fitting = (room / spread) ** 2 if spread > 0 else float("inf")
         # While the first sizes are tried, others see to it that they do not grow too fast.
-        is_careful = self._base is not None or self._has_exhausted
+        is_careful = self._line.size_classes >= _SIZES_FOR_BASE or self._base is not None or self._has_exhausted
         most = self._last_units * self._growth(allowed_bytes) if is_careful else float("inf")
         return max(1.0, min(fitting, most))

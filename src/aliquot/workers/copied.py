@@ -188,9 +188,9 @@ def _other_threads() -> set[str]:
 
 def _flush_output() -> None:
     """What is not written yet would be in the copy too."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         try:
-            stream.flush()
+            stream.flush()  # type: ignore[union-attr]
         except Exception:
             pass  # closed, not there, or made by the user
 
@@ -257,6 +257,8 @@ def _forget_signals() -> None:
             _kept.append(handler)
             signal.signal(number, signal.SIG_IGN)  # one that was for the user's group, of which this was, is dropped
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)  # as Python begins: it raises instead
 
 
 def _forget_input() -> None:

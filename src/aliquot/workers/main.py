@@ -143,6 +143,8 @@ class Worker:
         assert first is not None
         assert second is not None
         assert isinstance(self.stepper, BatchStepper)
+        if self._keeps_memory:
+            self.give_memory_back()  # which is counted, but of little use for what is larger
         self.meter.reset()
         began = time.perf_counter()
         try:

@@ -309,11 +309,9 @@ def _spawn(requests: int, lifeline: int) -> int:
             (os.POSIX_SPAWN_DUP2, high_lifeline, LIFELINE),
         ]
         arguments = [sys.executable, *_interpreter_flags(), "-c", code]
-        # It forks, and so has one thread, whatever it imports; workers have an environment of their own.
-        environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
         try:
             # A group of its own: Ctrl-C in a terminal is for the parent alone.
-            return os.posix_spawn(sys.executable, arguments, environment, file_actions=actions, setpgroup=0)
+            return os.posix_spawn(sys.executable, arguments, os.environ, file_actions=actions, setpgroup=0)
         except OSError as error:
             raise SiteError(f"workers cannot be started: {sys.executable}: {error.strerror}") from error
 

@@ -52,6 +52,8 @@ def serve(requests_descriptor: int, lifeline: int, thread_setters: Callable[[], 
         os._exit(0)
     path, preload = request
     sys.path[:] = path
+    # It forks, and so has one thread, whatever it imports; workers have an environment of their own.
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     # Imported once, for all workers.
     for module in ("aliquot.workers.main", "aliquot.workers.lifeline", *preload):
         try:
