@@ -14,6 +14,8 @@ import stat
 import sys
 import threading
 
+from aliquot.measuring.trees import resident_bytes
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # without enum, which takes milliseconds to import
 
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # What is held here is held by each worker too: of more than this, a new process is the better beginning.
 _MOST_RESIDENT_BYTES = 256 << 20
 # It takes its locks before a fork and begins anew after it, as its authors provided for.
@@ -94,12 +95,6 @@ def copy_this_process(live: Callable[[], None], own_descriptors: set[int]) -> in
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def resident_bytes() -> int:
-    """What this process holds, and so each worker of a copy."""
-    with open("/proc/self/statm", "rb", buffering=0) as statm:
-        return int(statm.read().split()[1]) * _PAGE_BYTES
-
-
 def has_let_go() -> bool:
     """Whether this is a copy, or a worker of one, in which modules of the user's are to be imported anew."""
     return bool(_let_go)
@@ -146,10 +141,7 @@ def _is_plain() -> bool:
     # Amid the handling of an exception, whatever is raised in a worker would seem to come from that.
     if sys.exc_info()[0] is not None or sys.gettrace() is not None or sys.getprofile() is not None:
         return False
-    try:
-        return resident_bytes() <= _MOST_RESIDENT_BYTES
-    except OSError:
-        return False
+    return 0 < resident_bytes(os.getpid()) <= _MOST_RESIDENT_BYTES  # 0: there is no /proc
 
 
 def _opened_here() -> set[int]:

@@ -14,6 +14,7 @@ from _pickle import dumps
 
 from aliquot import workers
 from aliquot.errors import SiteError
+from aliquot.measuring.trees import resident_bytes
 from aliquot.workers.nursery_main import _DESCRIPTORS, _EXIT, _SIZE, LIFELINE, REQUESTS, THREAD_VARIABLES, serve
 
 TYPE_CHECKING = False
@@ -55,7 +56,9 @@ class Nursery:
         self._send((list(sys.path), preload))
         self._preloaded = frozenset(preload)
         self._copied = None if copy is None else frozenset(sys.modules)  # what it has besides
-        self._born_bytes = 0 if copy is None else _resident_bytes()  # of each of its workers, where it is a copy
+        self._born_bytes = (
+            0 if copy is None else resident_bytes(os.getpid())
+        )  # of each worker of a copy
         self._runs = 0  # that have taken it
 
     def fork(
@@ -353,12 +356,6 @@ def _interpreter_flags() -> list[str]:
     if sys.flags.utf8_mode:
         flags.append("-Xutf8")
     return flags
-
-
-def _resident_bytes() -> int:
-    from aliquot.workers.copied import resident_bytes
-
-    return resident_bytes()
 
 
 def _socketpair() -> tuple[_socket.socket, _socket.socket]:
