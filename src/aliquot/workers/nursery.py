@@ -56,9 +56,7 @@ class Nursery:
         self._send((list(sys.path), preload))
         self._preloaded = frozenset(preload)
         self._copied = None if copy is None else frozenset(sys.modules)  # what it has besides
-        self._born_bytes = (
-            0 if copy is None else resident_bytes(os.getpid())
-        )  # of each worker of a copy
+        self._born_bytes = 0 if copy is None else resident_bytes(os.getpid())  # of each worker of a copy
         self._runs = 0  # that have taken it
 
     def fork(
