@@ -11,7 +11,7 @@ from msgspec import Struct
 from aliquot.coffea.release import LIBRARIES
 from aliquot.errors import DataError, SourceChangedError
 from aliquot.virtual_file.tables.looking import HowRead, Known, TablePlace, problem_of, recall, remember, stat_of
-from aliquot.virtual_file.tables.root import check_root_header
+from aliquot.virtual_file.tables.root.table import check_root_header
 from aliquot.virtual_file.tables.rows_in_order import check_unchanged
 from aliquot.virtual_file.tables.table import Facts, UnreadableTable
 

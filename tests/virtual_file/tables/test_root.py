@@ -18,8 +18,9 @@ import numpy
 import uproot
 
 from aliquot.errors import UsageError
-from aliquot.virtual_file.tables import root, root_ntuple, root_tree
-from aliquot.virtual_file.tables.root import RootTable
+from aliquot.virtual_file.tables.root import baskets, ntuple, plain
+from aliquot.virtual_file.tables.root import table as root
+from aliquot.virtual_file.tables.root.table import RootTable
 from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
 from tests.virtual_file.tables.making_root import overwrite, write_ntuple, write_tree
 
@@ -58,10 +59,25 @@ def times_open(path: Path) -> int:
     return [os.readlink(link) for link in links if os.path.lexists(link)].count(str(path))
 
 
+@pytest.fixture(autouse=True, params=["plain", "any"])
+def reads_trees_as(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Plain trees can be read in two ways."""
+    if request.param == "any":
+        monkeypatch.setattr(root, "find_layout", lambda *told: None)
+    return str(request.param)
+
+
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Where the compressed blocks begin that are decompressed from now on."""
     places: list[int] = []
+    content = plain._Plain._content
+
+    def noting(branch: plain._Plain, number: int) -> Any:
+        places.append(branch._seeks[number])
+        return content(branch, number)
+
+    monkeypatch.setattr(plain._Plain, "_content", noting)
     decompress = uproot.compression.decompress
 
     @functools.wraps(decompress)
@@ -212,7 +228,7 @@ def test_a_range_that_ends_with_a_cluster_does_not_decode_the_next(
 @both
 def test_no_more_is_kept_than_allowed(tmp_path: Path, write: Write, decoded: list[int], monkeypatch: Any) -> None:
     """Then it is decoded again, and right nevertheless."""
-    monkeypatch.setattr(root_tree if write is write_tree else root_ntuple, "KEPT_BYTES", 0)
+    monkeypatch.setattr(baskets if write is write_tree else ntuple, "KEPT_BYTES", 0)
     path = write(tmp_path / "a.root")
     expected = as_uproot_has_it(path).MET_pt.to_list()
     reader = table(path, columns=["MET_pt"])
@@ -233,6 +249,13 @@ def test_every_compression_is_read(tmp_path: Path, kind: str) -> None:
 def _without_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Baskets as experiments write them to save room: only the counters say where entries begin."""
     monkeypatch.setattr(uproot.models.TBasket.Model_TBasket, "byte_offsets", property(lambda basket: None))
+    content = plain._Plain._content
+
+    def without_begins(branch: plain._Plain, number: int) -> Any:
+        numbers, _, size_bytes = content(branch, number)
+        return numbers, None, size_bytes
+
+    monkeypatch.setattr(plain._Plain, "_content", without_begins)
 
 
 @pytest.mark.usefixtures("_without_offsets")
@@ -415,6 +438,7 @@ def test_a_damaged_cluster_spoils_its_entries_and_no_others(tmp_path: Path) -> N
 
 def test_baskets_that_only_cannot_be_joined_are_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them can be decoded: fewer entries may do."""
+    monkeypatch.setattr(root, "find_layout", lambda *told: None)
     reader = table(write_tree(tmp_path / "a.root"), columns=["run"])
     assert len(reader.read(0, 300)) == 300
     plain = uproot.AsDtype.final_array
@@ -434,14 +458,14 @@ def test_baskets_that_only_cannot_be_joined_are_not_given_up(tmp_path: Path, mon
 def test_clusters_that_only_cannot_be_joined_are_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them can be decoded: fewer entries may do."""
     reader = table(write_ntuple(tmp_path / "a.root"), columns=["run"])
-    plain = root_ntuple.NtupleEntries._assembled
+    plain = ntuple.NtupleEntries._assembled
 
     def assembled(self: Any, clusters: range) -> Any:
         if len(clusters) > 1:
             raise ValueError("too many")
         return plain(self, clusters)
 
-    monkeypatch.setattr(root_ntuple.NtupleEntries, "_assembled", assembled)
+    monkeypatch.setattr(ntuple.NtupleEntries, "_assembled", assembled)
     with pytest.raises(BadRows, match="too many") as caught:
         reader.read(0, 300)
     assert not caught.value.is_certain

@@ -11,7 +11,7 @@ from aliquot.virtual_file.tables.table import Table
 
 # In the order in which the first bytes are looked at.
 _BUILT_IN = {
-    "root": "root:RootTable",
+    "root": "root.table:RootTable",
     "parquet": "parquet:ParquetTable",
     "feather": "feather:FeatherTable",
     "npz": "npz:NpzTable",

@@ -12,7 +12,6 @@ import msgspec
 from aliquot.errors import DataError, SourceChangedError, UsageError
 from aliquot.job import Description
 from aliquot.virtual_file.source import ByteRange, Source
-from aliquot.virtual_file.tables.forms import concatenate
 from aliquot.virtual_file.tables.looking import HowRead, Known, TablePlace, look, recall, remember, stat_of
 from aliquot.virtual_file.tables.registry import find_table_class
 from aliquot.virtual_file.tables.rows_in_order import RowsInOrder, RowsOf, check_unchanged
@@ -141,8 +140,9 @@ class TablesSource(RowsInOrder, Source):
 
     def records_of(self, start: int, stop: int) -> Sequence[Any]:
         """A batch of the form that was asked for."""
-        parts = [self._read(rows) for rows in self.parts(start, stop)]
-        return concatenate(parts or [self._read_nothing()], self.how.form)  # type: ignore[no-any-return]  # any form
+        parts = [self._read(rows) for rows in self.parts(start, stop)] or [self._read_nothing()]
+        table_class = find_table_class(self.how.format)
+        return table_class.put_together(parts, self.how.form)  # type: ignore[no-any-return]  # it has any form
 
     def _read_nothing(self) -> Any:
         self.advance(1)
@@ -156,7 +156,7 @@ class TablesSource(RowsInOrder, Source):
         if facts.problem:
             raise DataError(facts.problem, path=place.path, spoiled_units=(first, first + 1))
         try:
-            batch = self._table(number).read(start, stop)
+            pieces = self._table(number).pieces(start, stop)
         except BadRows as fault:
             self._check_unchanged(number)
             raise DataError(
@@ -173,7 +173,7 @@ class TablesSource(RowsInOrder, Source):
             self._check_unchanged(number)
             raise DataError(fault.problem, path=place.path, byte=fault.byte, advice=fault.advice) from fault
         self._check_unchanged(number)
-        return batch
+        return pieces
 
     def by_unit(self) -> TablesSource:
         """Rows as dicts; of awkward arrays, their records."""

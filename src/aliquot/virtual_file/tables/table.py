@@ -124,6 +124,17 @@ class Table(ABC):
         `ChangedTable` where there are not as many rows as were counted.
         """
 
+    def pieces(self, start: int, stop: int) -> Any:
+        """The same rows as `put_together` takes them: by default, as a batch."""
+        return self.read(start, stop)
+
+    @classmethod
+    def put_together(cls, parts: Sequence[Any], form: str) -> Any:
+        """One batch of what `pieces` gave, for one table or for several."""
+        from aliquot.virtual_file.tables.forms import concatenate  # which needs this module
+
+        return concatenate(parts, form)
+
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """Where the bytes of the wanted columns of these rows are; empty where nobody can tell."""
         return []

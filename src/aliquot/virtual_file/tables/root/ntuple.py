@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from aliquot.virtual_file.tables.root_entries import BROKEN, FLAT, KEPT_BYTES, NOT_THE_FILE, OVERLAP, check_flat
+from aliquot.virtual_file.tables.root.entries import BROKEN, FLAT, KEPT_BYTES, NOT_THE_FILE, OVERLAP, check_flat
 from aliquot.virtual_file.tables.table import BadRows, check_columns
 from aliquot.virtual_file.tables.wording import one_line
 
@@ -28,9 +28,8 @@ class NtupleEntries:
         chosen = set(names)
         self._form, _ = ntuple.to_akform(filter_field=lambda field: field.path in chosen)
         self.types = {name: str(ntuple[name].typename or _type_of(self._form, name)) for name in names}
-        if self._flat:
-            for name in self._form.fields:
-                check_flat(name, _is_flat_form(self._form.content(name)), form)
+        for name in self._form.fields:
+            check_flat(name, _is_flat_form(self._form.content(name)), form)
         # A part of a field comes within that field.
         self._names = list(dict.fromkeys(name if name in fields else name.partition(".")[0] for name in names))
         keys: list[str] = []

@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar, NamedTuple
 
 from aliquot.errors import MissingExtraError, UsageError
 from aliquot.virtual_file.source import ByteRange
+from aliquot.virtual_file.tables.forms import concatenate, from_numpy
 from aliquot.virtual_file.tables.ranges import joined
-from aliquot.virtual_file.tables.root_entries import FLAT, OTHERS, Entries, record_array
-from aliquot.virtual_file.tables.root_ntuple import NtupleEntries
-from aliquot.virtual_file.tables.root_tree import TreeEntries
-from aliquot.virtual_file.tables.table import Facts, Table, UnreadableTable
+from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, Entries, record_array
+from aliquot.virtual_file.tables.root.layout import find_layout
+from aliquot.virtual_file.tables.root.ntuple import NtupleEntries
+from aliquot.virtual_file.tables.root.plain import Pieces, plain_entries
+from aliquot.virtual_file.tables.root.tree import tree_entries
+from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable
 from aliquot.virtual_file.tables.wording import one_line
 
 _MOST_ENDS = 2000  # a stream is not cut more often, and every source of many files has them in memory
@@ -33,6 +38,7 @@ class RootTable(Table):
     extra: ClassVar[str] = "hep"
     _file: Any = None
     _entries: Entries | None = None
+    _leave_to_uproot = False
 
     @classmethod
     def looks_like(cls, head: bytes) -> bool:
@@ -45,25 +51,36 @@ class RootTable(Table):
         return Facts(entries.units, _thinned(entries.ends()), dict(entries.types))
 
     def read(self, start: int, stop: int) -> Any:
+        """As a batch."""
+        return self.put_together([self.pieces(start, stop)], self.form)
+
+    def pieces(self, start: int, stop: int) -> _Entries:
         """Decode what of it is not decoded yet."""
-        entries = self._opened()
         try:
-            columns = entries.columns(start, stop)
+            return _Entries(stop - start, self._opened().columns(start, stop))
+        except BadRows:
+            if not isinstance(self._file, _PlainFile):
+                raise
+            # It may have been taken for plain, and uproot knows better: it has the last word.
+            self.close()
+            self._leave_to_uproot = True
+            return self.pieces(start, stop)
         except ImportError as error:  # a compression whose library is not there says nothing about the file
             raise MissingExtraError(f"Reading {self.path} ({error})", self.extra) from error
         except NotImplementedError as error:  # nor does a kind of object that uproot does not know yet
             raise UnreadableTable(f"has what uproot cannot read ({one_line(error)})", advice=OTHERS) from error
-        if self.form in FLAT:
-            from aliquot.virtual_file.tables.forms import from_numpy
 
-            return from_numpy(_one_dimensional(columns) if self.form == "pandas" else columns, self.form)
-        if self.form == "records":
-            names = tuple(columns)
-            return [
-                dict(zip(names, row, strict=True))
-                for row in zip(*(array.tolist() for array in columns.values()), strict=True)
+    @classmethod
+    def put_together(cls, parts: Sequence[_Entries], form: str) -> Any:
+        """Numbers of all files at once, where no more is in the way."""
+        if all(isinstance(array, Pieces) for part in parts for array in part.columns.values()):
+            parts = [
+                _Entries(
+                    sum(part.units for part in parts),
+                    {name: reduce(add, (part.columns[name] for part in parts)) for name in parts[0].columns},
+                )
             ]
-        return record_array(columns, stop - start)
+        return concatenate([_batch(part, form) for part in parts], form)
 
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """The baskets or pages of the wanted columns."""
@@ -85,13 +102,23 @@ class RootTable(Table):
         return self._entries
 
     def _open(self) -> Entries:
-        check_root_header(self.path)
         try:
             import awkward  # noqa: F401  # uproot does not ask for it before it is used
             import uproot
-            from uproot.source.file import MultithreadedFileSource
         except ImportError:
             raise MissingExtraError("Reading ROOT files", self.extra) from None
+        if self.columns and not self._leave_to_uproot:
+            self._file = _PlainFile(self.path)
+            layout = find_layout(self._file.descriptor, self.inner, self.columns)
+            if layout is not None:
+                return plain_entries(self._file.descriptor, layout, self.columns, self.form)
+            self._file.close()
+        return self._open_by(uproot)
+
+    def _open_by(self, uproot: Any) -> Entries:
+        check_root_header(self.path)
+        from uproot.source.file import MultithreadedFileSource
+
         try:
             # Without threads, in spite of the name. A mapped file is read a little faster, but one that is cut off
             # meanwhile would kill the process.
@@ -105,7 +132,7 @@ class RootTable(Table):
             found = self._find(uproot)
             if isinstance(found, uproot.behaviors.RNTuple.RNTuple):
                 return NtupleEntries(found, self.columns, self.form)
-            return TreeEntries(found, self.columns, self.form)
+            return tree_entries(found, self.columns, self.form)
         except (UnreadableTable, UsageError, MemoryError):
             raise
         except ImportError as error:
@@ -152,6 +179,47 @@ class RootTable(Table):
         return [name for name, kind in named.items() if kind in _TREES or kind == _NTUPLE]
 
 
+class _PlainFile:
+    """A file that nobody but this reads: closed when it is let go, without a warning, as uproot's are."""
+
+    descriptor = -1
+
+    def __init__(self, path: str) -> None:
+        try:
+            self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _cannot_be_opened(error) from error
+
+    def close(self) -> None:
+        """Once is enough."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _Entries(NamedTuple):
+    """Some entries: for each column, an array or the pieces of one."""
+
+    units: int
+    columns: dict[str, Any]
+
+
+def _batch(entries: _Entries, form: str) -> Any:
+    columns = {name: array.array() if isinstance(array, Pieces) else array for name, array in entries.columns.items()}
+    if form in FLAT:
+        return from_numpy(_one_dimensional(columns) if form == "pandas" else columns, form)
+    if form == "records":
+        names = tuple(columns)
+        return [
+            dict(zip(names, row, strict=True))
+            for row in zip(*(array.tolist() for array in columns.values()), strict=True)
+        ]
+    return record_array(columns, entries.units)
+
+
 def check_root_header(path: str) -> None:
     """Refuse what is not a whole ROOT file, before uproot stumbles over it."""
     try:
@@ -159,7 +227,7 @@ def check_root_header(path: str) -> None:
             head = file.read(20)
             there_bytes = os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise UnreadableTable(f"cannot be opened: {error.strerror or error}") from error
+        raise _cannot_be_opened(error) from error
     if not head:
         raise UnreadableTable("is empty", byte=0, advice=_AGAIN)
     if head[:4] != b"root":
@@ -173,6 +241,10 @@ def check_root_header(path: str) -> None:
         raise UnreadableTable(
             f"is cut off: {there_bytes:,} of its {max(end, 20):,} bytes are there", byte=there_bytes, advice=_AGAIN
         )
+
+
+def _cannot_be_opened(error: OSError) -> UnreadableTable:
+    return UnreadableTable(f"cannot be opened: {error.strerror or error}")
 
 
 def _one_dimensional(columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Entries(Protocol):
 
 def check_flat(name: str, flat: bool, form: str) -> None:
     """Refuse lists where a form has no place for them."""
-    if not flat:
+    if form in FLAT and not flat:
         raise UsageError(
             f"column {name!r} has no fixed number of values in each entry, and as_={form!r} has no place for them: "
             "open with as_='awkward', or name other columns"

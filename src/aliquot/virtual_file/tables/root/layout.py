@@ -1,0 +1,319 @@
+"""Where a file of ROOT keeps the baskets of a tree, if it is a plain one.
+
+To open a tree, uproot makes an object of each branch: milliseconds for ten branches, a second for NanoAOD's. Of many
+small files that would take longer than all else. Nearly all trees of numbers are laid out in one way, and everything in
+a file says how long it is: so the wanted branches are found by leaping from one to the next. Whatever is not as
+expected here is left to uproot, damage too: it is the one that knows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from struct import Struct, unpack_from
+from typing import NamedTuple
+
+_ROOT_HEADER = Struct(">4sii")  # the version, where the first record begins; then numbers of 4 bytes, or of 8
+_HEADER_BYTES = 512  # holds the directory too, mostly
+_LARGE = 1_000_000  # added to the version of a file above 2 GB
+_DIRECTORY = Struct(">hIIii")  # its version, two times, the bytes of its keys and of its name
+_KEY = Struct(">ihiIhh")  # bytes of it all, version, bytes of the object, time, bytes of the key, cycle
+_FAR = 1000  # added to the version of what has positions of 8 bytes
+_TREE = Struct(">qqqqqdiiiiIqqqqqq")
+_CLUSTER_RANGES = 10
+_TREE_VERSION = 20
+_BRANCH = Struct(">iiiiq")
+_BRANCH_AFTER = Struct(">iIiqqqq")
+_BRANCH_VERSION = 13
+_LEAF = Struct(">iii??")
+_LEAF_VERSION = 2
+_COUNTED, _NEW_CLASS, _KNOWN_CLASS = 0x40000000, 0xFFFFFFFF, 0x80000000
+_REFERENCED = 0x10  # has two bytes more
+_MAP_OFFSET = 2
+_INT = Struct(">I")
+_COUNT_AND_VERSION = Struct(">IH")
+_TWO = Struct(">II")
+_OBJECT = Struct(">HII")
+_BRANCH_HEAD = Struct(">IHIHHII")  # up to its name: a TBranch, a TNamed, a TObject
+_NAMED_BRANCH = b"\xff\xff\xff\xffTBranch\0"
+_HOLDING_TREES = (b"TTree", b"TNtuple", b"TDirectory", b"ROOT::RNTuple")  # or being one
+# numpy's name of what a leaf holds, signed and not.
+_KINDS = {
+    b"TLeafO": (">?", ">?"),
+    b"TLeafB": (">i1", ">u1"),
+    b"TLeafS": (">i2", ">u2"),
+    b"TLeafI": (">i4", ">u4"),
+    b"TLeafL": (">i8", ">u8"),
+    b"TLeafG": (">i8", ">u8"),
+    b"TLeafF": (">f4", ">f4"),
+    b"TLeafD": (">f8", ">f8"),
+}
+
+
+class NotPlainError(Exception):
+    """This is for uproot."""
+
+
+class BranchLayout(NamedTuple):
+    """The baskets of a branch, and what is in them."""
+
+    dtype: str  # as numpy says it
+    counter: str | None  # the branch that says how many numbers an entry has; one, if there is none
+    offsets: tuple[int, ...]  # the first entry of each basket, and the end of the last
+    seeks: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+class TreeLayout(NamedTuple):
+    """The wanted branches, and those that count for them."""
+
+    entries: int
+    branches: dict[str, BranchLayout]
+
+
+def find_layout(file: int, tree: str, wanted: Sequence[str]) -> TreeLayout | None:
+    """Where the wanted branches have their baskets; None where only uproot may know. The file is open."""
+    try:
+        return _Tree(*_tree_bytes(file, tree.encode())).layout(wanted)
+    except Exception:
+        return None
+
+
+# The file
+
+
+def _tree_bytes(file: int, name: bytes) -> tuple[bytes, int]:
+    """What the tree was written as, and the bytes of its key, which positions in it count."""
+    head = os.pread(file, _HEADER_BYTES, 0)
+    magic, version, begin = _ROOT_HEADER.unpack_from(head)
+    far = version >= _LARGE
+    if magic != b"root" or _position(head, _ROOT_HEADER.size, 0, far=far) > os.fstat(file).st_size:
+        raise NotPlainError  # or it is cut off
+    # After the end of the file, where the free space is noted, its bytes and its pieces: the bytes of the name.
+    name_bytes = _INT.unpack_from(head, 36 if far else 28)[0]
+    at = begin + name_bytes
+    if at + 64 > len(head):
+        head, at = os.pread(file, 64, at), 0
+    directory_version, _, _, keys_bytes, _ = _DIRECTORY.unpack_from(head, at)
+    at += _DIRECTORY.size
+    seek_keys = _position(head, at, 2, far=directory_version > _FAR)
+    return _object_bytes(file, *_find_key(os.pread(file, keys_bytes, seek_keys), name))
+
+
+def _position(data: bytes, at: int, number: int, *, far: bool) -> int:
+    """One of some positions that follow each other."""
+    size = 8 if far else 4
+    return int.from_bytes(data[at + size * number : at + size * (number + 1)], "big")
+
+
+def _find_key(keys: bytes, wanted: bytes) -> tuple[int, int]:
+    """Where the newest tree of that name is, or the only tree if there is no name; and its bytes with its key."""
+    *_, key_bytes, _ = _KEY.unpack_from(keys)
+    count = _INT.unpack_from(keys, key_bytes)[0]
+    at = key_bytes + 4
+    found: dict[bytes, tuple[int, bytes, tuple[int, int]]] = {}  # by name: the cycle, the class, the place
+    for _ in range(count):
+        total_bytes, version, _, _, key_bytes, cycle = _KEY.unpack_from(keys, at)
+        far = version > _FAR
+        kind, name_at = _text(keys, at + _KEY.size + (16 if far else 8))
+        name, _ = _text(keys, name_at)
+        if name == wanted or (not wanted and kind.startswith(_HOLDING_TREES)):
+            place = _position(keys, at + _KEY.size, 0, far=far), total_bytes
+            if name not in found or cycle > found[name][0]:
+                found[name] = cycle, kind, place
+        at += key_bytes
+    if len(found) != 1:
+        raise NotPlainError
+    _, kind, place = found.popitem()[1]
+    if kind != b"TTree":
+        raise NotPlainError
+    return place
+
+
+def _object_bytes(file: int, seek: int, total_bytes: int) -> tuple[bytes, int]:
+    from aliquot.virtual_file.tables.root.blocks import decompressed
+
+    data = os.pread(file, total_bytes, seek)
+    there_bytes, _, object_bytes, _, key_bytes, _ = _KEY.unpack_from(data)
+    if there_bytes != total_bytes or len(data) != total_bytes:
+        raise NotPlainError
+    return bytes(decompressed(memoryview(data)[key_bytes:], object_bytes)), key_bytes
+
+
+def _text(data: bytes, at: int) -> tuple[bytes, int]:
+    """A string, and where it ends."""
+    length = data[at]
+    at += 1
+    if length == 255:
+        length = _INT.unpack_from(data, at)[0]
+        at += 4
+    if at + length > len(data):
+        raise NotPlainError
+    return data[at : at + length], at + length
+
+
+# The tree
+
+
+class _Branch(NamedTuple):
+    layout: BranchLayout
+    leaf_at: int
+    counter_at: int  # the leaf that counts, if one does
+
+
+class _Tree:
+    """What a tree was written as. Positions are in its bytes; those that it has itself count its key too."""
+
+    def __init__(self, data: bytes, key_bytes: int) -> None:
+        self._data = data
+        self._key_bytes = key_bytes
+        self._entries = 0
+        self._places: dict[bytes, int] = {}  # of the branches
+
+    def layout(self, wanted: Sequence[str]) -> TreeLayout:
+        at = self._begin(0, _TREE_VERSION)
+        for _ in ("TNamed", "TAttLine", "TAttFill", "TAttMarker"):
+            at = self._after(at)
+        fields = _TREE.unpack_from(self._data, at)
+        self._entries = fields[0]
+        at += _TREE.size + 2 * (1 + 8 * fields[_CLUSTER_RANGES])
+        at = self._after(at)  # its features
+        found = list(self._branches(at))
+        self._places = dict(found)
+        if len(self._places) < len(found):
+            raise NotPlainError  # which of two is meant?
+        made = {name: self._branch(name) for name in wanted}
+        for branch in [*made.values()]:
+            counter = branch.layout.counter
+            if counter is None:
+                continue
+            if counter not in made:
+                made[counter] = self._branch(counter)
+            counting = made[counter]
+            if counting.leaf_at != branch.counter_at or counting.layout.counter or counting.layout.dtype[1] not in "iu":
+                raise NotPlainError
+        return TreeLayout(self._entries, {name: branch.layout for name, branch in made.items()})
+
+    def _branches(self, at: int) -> Iterator[tuple[bytes, int]]:
+        """The name of each, and where it is."""
+        data = self._data
+        at, count, _ = self._array(at)
+        known = -1
+        for _ in range(count):
+            length, tag = _TWO.unpack_from(data, at)
+            branch_at = at + 8
+            if data.startswith(_NAMED_BRANCH, at + 4):
+                branch_at = at + 4 + len(_NAMED_BRANCH)
+            elif tag != known:
+                kind, branch_at, _ = self._object(at)
+                if kind != b"TBranch":
+                    raise NotPlainError  # it may have branches itself
+                known = tag
+            *_, version, _, bits = _BRANCH_HEAD.unpack_from(data, branch_at)
+            if not length & _COUNTED or version != 1 or bits & _REFERENCED:
+                raise NotPlainError
+            name, _ = _text(data, branch_at + _BRANCH_HEAD.size)
+            yield name, branch_at
+            at += 4 + (length ^ _COUNTED)
+
+    def _branch(self, name: str) -> _Branch:
+        data = self._data
+        at = self._places.get(name.encode())
+        if at is None:
+            raise NotPlainError
+        at = self._begin(at, _BRANCH_VERSION)
+        at = self._after(self._after(at))  # TNamed, TAttFill
+        *_, baskets, _ = _BRANCH.unpack_from(data, at)
+        at = self._after(at + _BRANCH.size)
+        _, room, _, entries, first, _, _ = _BRANCH_AFTER.unpack_from(data, at)
+        at, subbranches, end = self._array(at + _BRANCH_AFTER.size)
+        leaf_at, leaves, end = self._array(end)
+        if subbranches or leaves != 1 or first or entries != self._entries or baskets >= room:
+            raise NotPlainError
+        dtype, counter, counter_at = self._leaf(leaf_at)
+        at, _, end = self._array(end)
+        if any(data[at:end]):  # baskets within the tree itself
+            raise NotPlainError
+        sizes = unpack_from(f">{baskets}i", data, end + 1)
+        end += 1 + 4 * room
+        offsets = unpack_from(f">{baskets + 1}q", data, end + 1)
+        end += 1 + 8 * room
+        seeks = unpack_from(f">{baskets}q", data, end + 1)
+        end += 1 + 8 * room
+        if offsets[0] or offsets[-1] != entries or data[end] or 0 in seeks:  # it may be in another file
+            raise NotPlainError
+        return _Branch(BranchLayout(dtype, counter, offsets, seeks, sizes), leaf_at, counter_at)
+
+    def _leaf(self, at: int) -> tuple[str, str | None, int]:
+        """What it holds; the name of the leaf that counts, and its place."""
+        kind, at, _ = self._object(at)
+        kinds = _KINDS.get(kind)
+        if kinds is None:
+            raise NotPlainError
+        at = self._begin(self._begin(at, 1), _LEAF_VERSION)
+        name, title_at = self._name(at)
+        title, _ = _text(self._data, title_at)
+        at = self._after(at)
+        length, _, _, _, is_unsigned = _LEAF.unpack_from(self._data, at)
+        at += _LEAF.size
+        reference = _INT.unpack_from(self._data, at)[0]
+        counter, counter_at = b"", 0
+        if reference:
+            counter_at = at if reference & _COUNTED else reference - _MAP_OFFSET - self._key_bytes
+            _, counting, _ = self._object(counter_at)
+            counter, _ = self._name(self._begin(self._begin(counting, 1), _LEAF_VERSION))
+        if length != 1 or title != (name + b"[" + counter + b"]" if reference else name):
+            raise NotPlainError  # an entry has several, or it is not certain
+        return kinds[is_unsigned], counter.decode() if reference else None, counter_at
+
+    # What everything is made of
+
+    def _begin(self, at: int, version: int) -> int:
+        """Behind the length and the version of something, which must be that one."""
+        count, found = _COUNT_AND_VERSION.unpack_from(self._data, at)
+        if not count & _COUNTED or found != version:
+            raise NotPlainError
+        return at + _COUNT_AND_VERSION.size
+
+    def _after(self, at: int) -> int:
+        """Behind something that says how long it is."""
+        count: int = _INT.unpack_from(self._data, at)[0]
+        if not count & _COUNTED:
+            raise NotPlainError
+        return at + 4 + (count ^ _COUNTED)
+
+    def _name(self, at: int) -> tuple[bytes, int]:
+        """Of a TNamed, and where its title is."""
+        return _text(self._data, self._after_object(at + _COUNT_AND_VERSION.size))
+
+    def _after_object(self, at: int) -> int:
+        """Behind a TObject."""
+        version, _, bits = _OBJECT.unpack_from(self._data, at)
+        if version != 1 or bits & _REFERENCED:
+            raise NotPlainError
+        return at + _OBJECT.size
+
+    def _array(self, at: int) -> tuple[int, int, int]:
+        """Where the objects of a TObjArray begin, how many there are, and where it ends."""
+        end = self._after(at)
+        at = self._after_object(at + _COUNT_AND_VERSION.size)
+        _, at = _text(self._data, at)
+        count = _INT.unpack_from(self._data, at)[0]
+        return at + 8, count, end
+
+    def _object(self, at: int) -> tuple[bytes, int, int]:
+        """The class of an object, where its content begins, and where it ends."""
+        data = self._data
+        count, tag = _TWO.unpack_from(data, at)
+        if not count & _COUNTED or not tag & _KNOWN_CLASS:
+            raise NotPlainError
+        named_at = body_at = at + 8
+        if tag != _NEW_CLASS:
+            # It refers to where the class was named first.
+            named_at = (tag ^ _KNOWN_CLASS) - _MAP_OFFSET - self._key_bytes + 4
+            if named_at < 4 or data[named_at - 4 : named_at] != b"\xff\xff\xff\xff":
+                raise NotPlainError
+        ends_at = data.index(0, named_at)
+        if tag == _NEW_CLASS:
+            body_at = ends_at + 1
+        return data[named_at:ends_at], body_at, at + 4 + (count ^ _COUNTED)

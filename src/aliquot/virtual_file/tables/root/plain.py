@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+from aliquot.virtual_file.tables.root.baskets import Branch, TreeEntries
+from aliquot.virtual_file.tables.root.blocks import decompressed
+from aliquot.virtual_file.tables.root.entries import OVERLAP, check_flat
+from aliquot.virtual_file.tables.root.layout import BranchLayout, TreeLayout
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+_KEY = Struct(">ihiIh")  # bytes of it all, version, bytes of the content, time, bytes of the key
+_BASKET = Struct(">hiiiib")  # the last of its key: version, room, entry size, entries, where the content ends, a flag
+
+
+def plain_entries(file: int, layout: TreeLayout, wanted: Sequence[str], form: str) -> TreeEntries:
+    """The wanted branches of a tree whose file is open."""
+    types = {}
+    for name in wanted:
+        branch = layout.branches[name]
+        check_flat(name, branch.counter is None, form)
+        types[name] = _type_name(branch.dtype, branch.counter is not None)
+    numbers: dict[str, _Numbers] = {}
+    counters: list[Branch] = []
+
+    def counter(name: str) -> _Numbers:
+        """Made when a branch leaves it to it where its entries begin, which most do not."""
+        if name not in numbers:
+            numbers[name] = _Numbers(name, file, layout.branches[name])
+            counters.append(numbers[name])
+        return numbers[name]
+
+    columns: dict[str, Branch] = {}
+    for name in wanted:
+        branch = layout.branches[name]
+        if branch.counter is None:
+            columns[name] = numbers[name] = _Numbers(name, file, branch)
+        else:
+            columns[name] = _Lists(name, file, branch, partial(counter, branch.counter))
+    return TreeEntries(layout.entries, types, columns, counters)
+
+
+@cache
+def _type_name(dtype: str, is_list: bool) -> str:
+    """As uproot says it, who may have looked at other files."""
+    import uproot
+
+    kind = uproot.AsDtype(dtype)
+    return str((uproot.AsJagged(kind) if is_list else kind).typename)
+
+
+class _Plain(Branch):
+    """A branch of numbers."""
+
+    def __init__(self, name: str, file: int, layout: BranchLayout) -> None:
+        import numpy
+
+        super().__init__(name, layout.offsets, layout.seeks, layout.sizes)
+        self._file = file
+        self._dtype = numpy.dtype(layout.dtype)
+        self._native = self._dtype.newbyteorder("=")
+
+    def _content(self, number: int) -> tuple[Array, Array | None, int]:
+        """The numbers of a basket, the byte where each entry begins if it says so, and the bytes it takes."""
+        import numpy
+
+        entries = self.offsets[number + 1] - self.offsets[number]
+        data = memoryview(os.pread(self._file, self._sizes[number], self._seeks[number]))
+        total_bytes, _, content_bytes, _, key_bytes = _KEY.unpack_from(data)
+        *_, there, last, _ = _BASKET.unpack_from(data, key_bytes - _BASKET.size)
+        if total_bytes != len(data) or not key_bytes <= last <= key_bytes + content_bytes:
+            raise ValueError("it does not begin as baskets do")
+        if there != entries:
+            raise ValueError(f"{there} entries instead of {entries}")
+        content = decompressed(data[key_bytes:], content_bytes)
+        end = last - key_bytes
+        numbers = numpy.frombuffer(content, self._dtype, end // self._dtype.itemsize)
+        begins = None
+        if end < content_bytes:
+            begins = numpy.frombuffer(content, ">i4", offset=end)[1:] - key_bytes
+            if len(begins) != entries + 1:
+                raise ValueError(f"it says where {len(begins) - 1} entries begin, and has {entries}")
+            begins[-1] = end
+        return numbers, begins, content_bytes
+
+
+class _Numbers(_Plain):
+    """One for each entry."""
+
+    def decode(self, number: int) -> tuple[Array, int]:
+        """As they are in the file."""
+        numbers, _, size_bytes = self._content(number)
+        entries = self.offsets[number + 1] - self.offsets[number]
+        if len(numbers) != entries:
+            raise ValueError(f"{len(numbers)} entries instead of {entries}")
+        return numbers, size_bytes
+
+    def put_together(self, baskets: Sequence[Array], first: int, start: int, stop: int) -> Pieces:
+        """Those of some entries."""
+        begins = self.offsets[first : first + len(baskets)]
+        pieces = [basket[max(start - begin, 0) : stop - begin] for basket, begin in zip(baskets, begins, strict=True)]
+        return Pieces(self._native, pieces, None)
+
+
+class _Lists(_Plain):
+    """Any number for each entry, which another branch counts."""
+
+    def __init__(self, name: str, file: int, layout: BranchLayout, counter: Callable[[], _Numbers]) -> None:
+        super().__init__(name, file, layout)
+        self._counter = counter
+
+    def decode(self, number: int) -> tuple[tuple[Array, Array], int]:
+        """The numbers as they are in the file, and where those of each entry begin among them."""
+        import numpy
+
+        numbers, begins, size_bytes = self._content(number)
+        if begins is None:
+            counts = self._counter().array(self.offsets[number], self.offsets[number + 1]).array()
+            offsets = numpy.zeros(len(counts) + 1, numpy.int64)
+            numpy.cumsum(counts, out=offsets[1:])
+        else:
+            offsets = begins.astype(numpy.int64)
+            offsets //= self._dtype.itemsize
+        if offsets[0] < 0 or offsets[-1] > len(numbers) or (offsets[1:] < offsets[:-1]).any():
+            raise ValueError(OVERLAP)
+        return (numbers, offsets), size_bytes
+
+    def put_together(self, baskets: Sequence[tuple[Array, Array]], first: int, start: int, stop: int) -> Pieces:
+        """Those of some entries."""
+        numbers, offsets = [], []
+        for at, (content, begins) in enumerate(baskets, first):
+            begin = self.offsets[at]
+            offsets.append(begins[max(start - begin, 0) : stop - begin + 1])
+            numbers.append(content[offsets[-1][0] : offsets[-1][-1]])
+        return Pieces(self._native, numbers, offsets)
+
+
+class Pieces:
+    """Numbers of some entries, as they are in baskets, of one file or of several: made an array once, all together."""
+
+    def __init__(self, dtype: Any, numbers: list[Array], offsets: list[Array] | None) -> None:
+        self._dtype = dtype
+        self._numbers = numbers
+        self._offsets = offsets  # for each piece, where the entries begin, and the end of the last; counted from any
+
+    def __add__(self, other: Pieces) -> Pieces:
+        offsets = None if self._offsets is None else self._offsets + (other._offsets or [])
+        return Pieces(self._dtype, self._numbers + other._numbers, offsets)
+
+    def array(self) -> Any:
+        """Of numpy, or of awkward if an entry has any number of them."""
+        import numpy
+
+        content = numpy.empty(sum(map(len, self._numbers)), self._dtype)
+        if self._numbers:
+            numpy.concatenate(self._numbers, out=content)
+        if self._offsets is None:
+            return content
+        import awkward
+
+        offsets = numpy.zeros(1 + sum(len(piece) - 1 for piece in self._offsets), numpy.int64)
+        at = numbers = 0
+        for piece in self._offsets:
+            after = at + len(piece) - 1
+            numpy.add(piece[1:], numbers - piece[0], out=offsets[at + 1 : after + 1])
+            at, numbers = after, offsets[after]
+        layout = awkward.contents.ListOffsetArray(awkward.index.Index64(offsets), awkward.contents.NumpyArray(content))
+        return awkward.Array(layout)

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import local
+from typing import Any
+
+from aliquot.virtual_file.tables.root.baskets import Branch, Column, Group, TreeEntries
+from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, OVERLAP, check_flat
+from aliquot.virtual_file.tables.table import UnreadableTable, check_columns
+from aliquot.virtual_file.tables.wording import one_line
+
+
+def tree_entries(tree: Any, wanted: Sequence[str] | None, form: str) -> TreeEntries:
+    """The wanted branches of a tree that uproot has opened."""
+    return _Maker(tree, form).entries(wanted)
+
+
+class _Maker:
+    """Makes the branches of a tree."""
+
+    def __init__(self, tree: Any, form: str) -> None:
+        from uproot.interpretation.library import Awkward, NumPy
+
+        self._tree = tree
+        self._units = int(tree.num_entries)
+        self._form = form
+        self._numpy = NumPy()
+        self._library = self._numpy if form in FLAT else Awkward()
+        self._made: dict[int, _UprootBranch] = {}  # by the branch: one counts the entries of many
+        self._counters: list[Branch] = []
+
+    def entries(self, wanted: Sequence[str] | None) -> TreeEntries:
+        columns, types = {}, {}
+        for name, branch in _chosen_branches(self._tree, wanted):
+            check_flat(name, _is_flat(branch.interpretation), self._form)
+            columns[name] = self._column(name, branch)
+            types[name] = str(branch.typename)
+        return TreeEntries(self._units, types, columns, self._counters)
+
+    def _column(self, name: str, branch: Any) -> Column:
+        from uproot.interpretation.grouped import AsGrouped
+
+        if isinstance(branch.interpretation, AsGrouped):
+            subbranches = branch.interpretation.subbranches
+            return Group({sub: self._column(f"{name}/{sub}", branch[sub]) for sub in subbranches})
+        _check_readable(name, branch)
+        library = self._numpy if _is_plain(branch.interpretation) else self._library
+        made = self._made[id(branch)] = _UprootBranch(name, branch, library, self._counter)
+        if made.offsets[-1] != self._units:
+            raise UnreadableTable(
+                f"has {made.offsets[-1]:,} entries of column {name!r}, and {self._units:,} of the tree",
+                advice="It cannot be read together with others: leave it out of 'columns'",
+            )
+        return made
+
+    def _counter(self, branch: Any) -> Branch:
+        if id(branch) not in self._made:
+            made = self._made[id(branch)] = _UprootBranch(branch.name, branch, self._numpy, self._counter)
+            self._counters.append(made)
+        return self._made[id(branch)]
+
+
+class _UprootBranch(Branch):
+    """A branch of any kind."""
+
+    def __init__(self, name: str, branch: Any, library: Any, counter_of: Callable[[Any], Branch]) -> None:
+        offsets = [int(offset) for offset in branch.entry_offsets]
+        separate = len(offsets) - 1 - len(branch.embedded_baskets)
+        seeks = branch.member("fBasketSeek")[:separate].tolist()
+        super().__init__(name, offsets, seeks, branch.member("fBasketBytes")[:separate].tolist())
+        self._branch = branch
+        self._counter_of = counter_of
+        self._library = library
+        self._interpretation = branch.interpretation
+        # What uproot finds out about objects in the first basket, it uses for the others.
+        self._context = {**branch.context, "forth": local()}
+
+    def decode(self, number: int) -> tuple[Any, int]:
+        """By uproot, one basket alone."""
+        basket = self._branch.basket(number)
+        array = self._interpretation.basket_array(
+            basket.data,
+            self._byte_offsets(basket, number),
+            basket,
+            self._branch,
+            self._context,
+            basket.member("fKeylen"),
+            self._library,
+            {},
+        )
+        expected = self.offsets[number + 1] - self.offsets[number]
+        if len(array) != expected:
+            raise ValueError(f"{len(array)} entries instead of {expected}")
+        _check_offsets(array)
+        return array, basket.uncompressed_bytes
+
+    def put_together(self, baskets: Sequence[Any], first: int, start: int, stop: int) -> Any:
+        """As uproot does it."""
+        offsets = self.offsets[first : first + len(baskets) + 1]
+        arrays = dict(enumerate(baskets))
+        return self._interpretation.final_array(arrays, start, stop, offsets, self._library, self._branch, {})
+
+    def _byte_offsets(self, basket: Any, number: int) -> Any:
+        """Where its entries begin, which it may leave to its counter, whose baskets may end elsewhere."""
+        import numpy
+        from uproot.interpretation.jagged import AsJagged
+
+        given, counting = basket.byte_offsets, self._branch.count_branch
+        if given is not None or counting is None or not isinstance(self._interpretation, AsJagged):
+            return given
+        counts = self._counter_of(counting).array(self.offsets[number], self.offsets[number + 1])
+        offsets = numpy.zeros(len(counts) + 1, numpy.int64)
+        numpy.cumsum(counts, out=offsets[1:])
+        return offsets * self._interpretation.content.from_dtype.itemsize
+
+
+def _chosen_branches(tree: Any, wanted: Sequence[str] | None) -> list[tuple[str, Any]]:
+    """The wanted branches by name; all that can be read by default, by their short names where these are unique."""
+    if wanted is not None:
+        within = tree.keys(recursive=True)
+        known = set(within)
+        short = [name for name in wanted if name not in known and tree.get(name) is not None]
+        return [(name, tree[name]) for name in check_columns(wanted, [*within, *short])]
+    from uproot.interpretation.grouped import AsGrouped
+    from uproot.interpretation.identify import UnknownInterpretation
+
+    every = [
+        (path, branch)
+        for path, branch in tree.iteritems(recursive=True)
+        if not isinstance(branch.interpretation, AsGrouped | UnknownInterpretation)
+    ]
+    times: dict[str, int] = {}
+    for _, branch in every:
+        times[branch.name] = times.get(branch.name, 0) + 1
+    return [(branch.name if times[branch.name] == 1 else path, branch) for path, branch in every]
+
+
+def _check_readable(name: str, branch: Any) -> None:
+    from uproot.interpretation.identify import UnknownInterpretation
+    from uproot.interpretation.objects import AsObjects, CannotBeAwkward
+
+    interpretation = branch.interpretation
+    why = ""
+    if isinstance(interpretation, UnknownInterpretation):
+        why = "uproot does not know its type"
+    elif isinstance(interpretation, AsObjects):
+        try:
+            interpretation.awkward_form(branch.file)
+        except CannotBeAwkward as error:
+            why = f"its objects do not fit into arrays: {one_line(error)}"
+    if why:
+        raise UnreadableTable(f"has a column {name!r} that cannot be read ({why})", advice=OTHERS)
+
+
+def _is_plain(interpretation: Any) -> bool:
+    """Whether it is a number for each entry."""
+    from uproot.interpretation.numerical import AsDtype
+
+    if type(interpretation) is not AsDtype:
+        return False
+    return interpretation.to_dtype.names is None and interpretation.to_dtype.shape == ()
+
+
+def _is_flat(interpretation: Any) -> bool:
+    from uproot.interpretation.numerical import Numerical
+    from uproot.interpretation.strings import AsStrings
+
+    return isinstance(interpretation, Numerical | AsStrings)
+
+
+def _check_offsets(array: Any) -> None:
+    """Refuse entries that would reach beyond their basket: awkward believes what it is given."""
+    from uproot.interpretation.jagged import JaggedArray
+
+    if isinstance(array, JaggedArray):
+        offsets = array.offsets
+        if len(offsets) and (offsets[0] < 0 or offsets[-1] > len(array.content) or (offsets[1:] < offsets[:-1]).any()):
+            raise ValueError(OVERLAP)

@@ -1,0 +1,199 @@
+"""Trees of numbers, whose baskets are found without uproot: the same entries as uproot finds, or nothing at all."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uproot")
+
+import awkward
+import numpy
+import uproot
+
+from aliquot.errors import MissingExtraError
+from aliquot.virtual_file.tables.root import table as root
+from aliquot.virtual_file.tables.root.layout import TreeLayout, find_layout
+from aliquot.virtual_file.tables.root.table import RootTable
+from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
+from tests.virtual_file.tables.making_root import write_tree
+
+KINDS = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]
+BY_ROOT = Path(__file__).parent / "samples" / "nano_tree.root"
+
+
+def layout_of(path: Path, *wanted: str, tree: str = "") -> TreeLayout | None:
+    with path.open("rb") as file:
+        return find_layout(file.fileno(), tree, wanted)
+
+
+def table(path: Path, *wanted: str, tree: str = "", form: str = "awkward") -> RootTable:
+    return RootTable(str(path), tree, columns=wanted, form=form)
+
+
+def write(path: Path, columns: dict[str, Any], *more: dict[str, Any], compression: Any = None) -> Path:
+    with uproot.recreate(path, compression=compression) as file:
+        file.mktree("Events", {name: array.type if array.ndim > 1 else array.dtype for name, array in columns.items()})
+        for basket in (columns, *more):
+            file["Events"].extend(basket)
+    return path
+
+
+def lists(dtype: str, counts: list[int]) -> awkward.Array:
+    return awkward.unflatten(numpy.arange(sum(counts)).astype(dtype), counts)
+
+
+# What is plain is read as uproot reads it
+
+
+@pytest.mark.parametrize("compression", ["ZLIB", "LZMA", "LZ4", "ZSTD", None])
+def test_every_kind_of_number_is_what_uproot_has(tmp_path: Path, compression: str | None) -> None:
+    """One for each entry, and any number of them; from parts of baskets too."""
+    counts = [0, 3, 1, 0, 70, 2]
+    first = {f"one_{kind[-2:]}": numpy.arange(6).astype(kind) for kind in KINDS if kind != "?"}
+    first["one_bool"] = numpy.arange(6) % 2 == 0
+    first |= {f"many_{kind}": lists(kind, counts) for kind in KINDS if kind != "?"}
+    second = {name: array[::-1] for name, array in first.items()}
+    path = write(tmp_path / "a.root", first, second, compression=compression and getattr(uproot, compression)(1))
+    with uproot.open(path) as file:
+        expected = file["Events"].arrays(list(first))
+        types = {name: file["Events"][name].typename for name in first}
+    assert layout_of(path, *first) is not None
+    reader = table(path, *first)
+    assert reader.facts().columns == types
+    for start, stop in ((0, 12), (0, 0), (2, 3), (4, 9), (5, 6), (6, 12)):
+        found = reader.read(start, stop)
+        assert found.type == expected[start:stop].type
+        assert found.to_list() == expected[start:stop].to_list()
+
+
+def test_a_file_that_root_wrote_is_read_as_uproot_reads_it() -> None:
+    """It refers to classes and counters where uproot, when it writes, says them again."""
+    with uproot.open({str(BY_ROOT): "Events"}) as tree:
+        names = tree.keys()[::7]
+        expected = tree.arrays(names)
+        types = {name: tree[name].typename for name in names}
+    found = layout_of(BY_ROOT, *names, tree="Events")
+    assert found is not None
+    assert {branch.counter is None for branch in found.branches.values()} == {True, False}
+    reader = table(BY_ROOT, *names, tree="Events")
+    facts = reader.facts()
+    assert (facts.units, facts.columns) == (len(expected), types)
+    batch = reader.read(0, facts.units)
+    for name in names:
+        assert batch[name].type == expected[name].type
+        assert awkward.array_equal(batch[name], expected[name], equal_nan=True)
+
+
+def test_arrays_belong_to_whoever_has_them(tmp_path: Path) -> None:
+    """A function may change its batch; the next one, of the same basket, is not changed by that."""
+    path = write(tmp_path / "a.root", {"x": numpy.arange(100, dtype="i1"), "y": numpy.arange(100.0)})
+    reader = table(path, "x", "y", form="numpy")
+    for name in ("x", "y"):
+        reader.read(0, 50)[name][:] = 0
+    again = reader.read(25, 75)
+    assert again["x"].tolist() == again["y"].tolist() == list(range(25, 75))
+
+
+def test_entries_of_several_files_are_put_together(tmp_path: Path) -> None:
+    """Also where one of the files is not plain, and uproot reads it."""
+    counts = [1, 0, 2]
+    plain = write(tmp_path / "a.root", {"x": numpy.arange(3), "y": lists("f4", counts)})
+    grouped = write(tmp_path / "b.root", {"x": numpy.arange(3, 6), "y": lists("f4", counts[::-1])})
+    readers = [table(plain, "x", "y"), table(grouped, "x", "y")]
+    parts = [reader.pieces(1, 3) for reader in readers]
+    together = RootTable.put_together(parts, "awkward")
+    assert together.to_list() == [row for reader in readers for row in reader.read(1, 3).to_list()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(root, "find_layout", lambda *told: None)
+        mixed = [readers[0].pieces(1, 3), table(grouped, "x", "y").pieces(1, 3)]
+    assert RootTable.put_together(mixed, "awkward").to_list() == together.to_list()
+
+
+def test_the_newest_of_two_trees_is_read(tmp_path: Path) -> None:
+    with uproot.recreate(tmp_path / "a.root") as file:
+        for entries in (3, 5):
+            file.mktree("Events", {"x": "i4"}).extend({"x": numpy.arange(entries)})
+    assert layout_of(tmp_path / "a.root", "x", tree="Events") is not None
+    assert table(tmp_path / "a.root", "x", tree="Events").facts().units == 5
+
+
+def test_many_baskets(tmp_path: Path) -> None:
+    """More than a new tree has room for."""
+    path = write_tree(tmp_path / "a.root", (3,) * 50)
+    found = layout_of(path, "run", "Muon_pt")
+    assert found is not None
+    assert found.branches["Muon_pt"].offsets == tuple(range(0, 151, 3))
+    assert table(path, "run").read(4, 149).run.to_list() == list(range(4, 149))
+
+
+# What is not is left to uproot
+
+
+def test_what_is_not_plain_is_left_to_uproot(tmp_path: Path) -> None:
+    path = write_tree(tmp_path / "a.root")
+    assert layout_of(path, "run") is not None
+    assert layout_of(path, "run", "Vertex") is None  # three numbers an entry
+    assert layout_of(path, "run", "missing") is None
+    assert layout_of(path, "run", tree="Other") is None
+    with uproot.recreate(tmp_path / "b.root") as file:
+        columns = {"x": numpy.arange(3), "name": awkward.Array(["a", "b", "c"])}
+        file.mktree("Events", {"x": "i4", "name": columns["name"].type}).extend(columns)
+        file.mktree("sub/Runs", {"x": "i4"}).extend({"x": numpy.arange(5)})
+    assert layout_of(tmp_path / "b.root", "x", tree="Events") is not None
+    assert layout_of(tmp_path / "b.root", "name", tree="Events") is None
+    assert layout_of(tmp_path / "b.root", "x") is None  # which one?
+    assert layout_of(tmp_path / "b.root", "x", tree="sub/Runs") is None
+
+
+def test_no_file_without_uproot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has not installed it is told how, also where it would be used for little."""
+    path = write_tree(tmp_path / "a.root")
+    monkeypatch.setitem(sys.modules, "uproot", None)
+    with pytest.raises(MissingExtraError, match="hep"):
+        table(path, "run").facts()
+
+
+# Damage
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damage_is_found_by_both_or_does_not_matter(tmp_path: Path, seed: int) -> None:
+    """Some bytes are changed anywhere. What uproot makes of that is right, unless the entries can be had unchanged."""
+    choose = random.Random(seed)
+    path = write_tree(tmp_path / "a.root", compression=choose.choice([None, uproot.ZLIB(1), uproot.LZ4(1)]))
+
+    def found() -> object:
+        reader = table(path, "run", "Muon_pt", tree="Events")
+        try:
+            facts = reader.facts()
+            return facts, reader.read(0, facts.units).to_list()
+        except BadRows as bad:
+            return bad.start, bad.stop, bad.byte
+        except UnreadableTable as fault:
+            return fault.problem
+        finally:
+            reader.close()
+
+    undamaged = found()
+    content = bytearray(path.read_bytes())
+    for _ in range(choose.choice([1, 1, 3])):
+        content[choose.randrange(len(content))] ^= 1 << choose.randrange(8)
+    path.write_bytes(content)
+    plain = found()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(root, "find_layout", lambda *told: None)
+        assert plain in (found(), undamaged)
+
+
+def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    path = shutil.copy(BY_ROOT, tmp_path / "a.root")
+    os.truncate(path, BY_ROOT.stat().st_size - 1)
+    with pytest.raises(UnreadableTable, match="cut off"):
+        table(Path(path), "run", tree="Events").facts()
