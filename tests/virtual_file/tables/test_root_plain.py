@@ -28,9 +28,9 @@ KINDS = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]
 BY_ROOT = Path(__file__).parent / "samples" / "nano_tree.root"
 
 
-def layout_of(path: Path, *wanted: str, tree: str = "") -> TreeLayout | None:
+def layout_of(path: Path, *wanted: str, tree: str = "", every: bool = False) -> TreeLayout | None:
     with path.open("rb") as file:
-        return find_layout(file.fileno(), tree, wanted)
+        return find_layout(file.fileno(), tree, None if every else wanted)
 
 
 def table(path: Path, *wanted: str, tree: str = "", form: str = "awkward") -> RootTable:
@@ -131,6 +131,17 @@ def test_many_baskets(tmp_path: Path) -> None:
     assert found is not None
     assert found.branches["Muon_pt"].offsets == tuple(range(0, 151, 3))
     assert table(path, "run").read(4, 149).run.to_list() == list(range(4, 149))
+
+
+def test_all_columns_where_none_are_named() -> None:
+    """In the order, and by the names, that uproot has."""
+    with uproot.open({str(BY_ROOT): "Events"}) as tree:
+        types = tree.typenames()
+        ends = tuple(tree.common_entry_offsets()[1:])
+    assert layout_of(BY_ROOT, tree="Events", every=True) is not None
+    facts = RootTable(str(BY_ROOT), "Events", form="awkward").facts()
+    assert list(facts.columns.items()) == list(types.items())
+    assert facts.ends == ends
 
 
 # What is not is left to uproot

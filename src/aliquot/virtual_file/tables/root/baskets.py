@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from aliquot.virtual_file.tables.root.entries import BROKEN, KEPT_BYTES, NOT_THE_FILE, record_array
+from aliquot.virtual_file.tables.root.entries import BROKEN, KEPT_BYTES, NOT_THE_FILE, common_ends, record_array
 from aliquot.virtual_file.tables.table import BadRows
 from aliquot.virtual_file.tables.wording import one_line
 
@@ -130,10 +130,7 @@ class TreeEntries:
 
     def ends(self) -> list[int]:
         """Where all wanted branches have baskets that end."""
-        common: set[int] | None = None
-        for offsets in {tuple(leaf.offsets) for leaf in self._leaves}:  # mostly all the same
-            common = set(offsets) if common is None else common.intersection(offsets)
-        return sorted(common - {0}) if common else []
+        return common_ends(leaf.offsets for leaf in self._leaves)
 
     def columns(self, start: int, stop: int) -> dict[str, Any]:
         """From the baskets that hold them; the first bad one of all branches is told."""

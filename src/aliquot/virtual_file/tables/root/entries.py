@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from aliquot.errors import UsageError
@@ -38,6 +38,14 @@ def check_flat(name: str, flat: bool, form: str) -> None:
             f"column {name!r} has no fixed number of values in each entry, and as_={form!r} has no place for them: "
             "open with as_='awkward', or name other columns"
         )
+
+
+def common_ends(offsets_of_each: Iterable[Sequence[int]]) -> list[int]:
+    """Where all branches have baskets that end, by the first entries of their baskets."""
+    common: set[int] = set()
+    for number, offsets in enumerate(set(map(tuple, offsets_of_each))):  # mostly all the same
+        common = common.intersection(offsets) if number else set(offsets)
+    return sorted(common - {0})
 
 
 def record_array(columns: Mapping[str, Any], units: int) -> Any:

@@ -71,8 +71,8 @@ class TreeLayout(NamedTuple):
     branches: dict[str, BranchLayout]
 
 
-def find_layout(file: int, tree: str, wanted: Sequence[str]) -> TreeLayout | None:
-    """Where the wanted branches have their baskets; None where only uproot may know. The file is open."""
+def find_layout(file: int, tree: str, wanted: Sequence[str] | None) -> TreeLayout | None:
+    """Where the wanted branches, or all, have their baskets; None where only uproot may know. The file is open."""
     try:
         return _Tree(*_tree_bytes(file, tree.encode())).layout(wanted)
     except Exception:
@@ -170,7 +170,7 @@ class _Tree:
         self._entries = 0
         self._places: dict[bytes, int] = {}  # of the branches
 
-    def layout(self, wanted: Sequence[str]) -> TreeLayout:
+    def layout(self, wanted: Sequence[str] | None) -> TreeLayout:
         at = self._begin(0, _TREE_VERSION)
         for _ in ("TNamed", "TAttLine", "TAttFill", "TAttMarker"):
             at = self._after(at)
@@ -182,6 +182,8 @@ class _Tree:
         self._places = dict(found)
         if len(self._places) < len(found):
             raise NotPlainError  # which of two is meant?
+        if wanted is None:
+            wanted = [name.decode() for name in self._places]
         made = {name: self._branch(name) for name in wanted}
         for branch in [*made.values()]:
             counter = branch.layout.counter

@@ -59,7 +59,7 @@ class RootTable(Table):
         try:
             return _Entries(stop - start, self._opened().columns(start, stop))
         except BadRows:
-            if not isinstance(self._file, _PlainFile):
+            if not isinstance(self._file, PlainFile):
                 raise
             # It may have been taken for plain, and uproot knows better: it has the last word.
             self.close()
@@ -107,11 +107,12 @@ class RootTable(Table):
             import uproot
         except ImportError:
             raise MissingExtraError("Reading ROOT files", self.extra) from None
-        if self.columns and not self._leave_to_uproot:
-            self._file = _PlainFile(self.path)
+        if self.columns != () and not self._leave_to_uproot:
+            self._file = PlainFile(self.path)
             layout = find_layout(self._file.descriptor, self.inner, self.columns)
             if layout is not None:
-                return plain_entries(self._file.descriptor, layout, self.columns, self.form)
+                wanted = self.columns or tuple(layout.branches)
+                return plain_entries(self._file.descriptor, layout, wanted, self.form)
             self._file.close()
         return self._open_by(uproot)
 
@@ -179,7 +180,7 @@ class RootTable(Table):
         return [name for name, kind in named.items() if kind in _TREES or kind == _NTUPLE]
 
 
-class _PlainFile:
+class PlainFile:
     """A file that nobody but this reads: closed when it is let go, without a warning, as uproot's are."""
 
     descriptor = -1
