@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from aliquot.virtual_file import Source, VirtualFile
     from aliquot.virtual_file.tables.source import TablesSource
 
-# With the library at hand here, looking is begun here while workers import theirs, which takes about as long.
+# With the library at hand here, looking is begun here: while workers import theirs, which takes about as long; or,
+# where they have it at once, for as long as they take to start.
 _HERE_SECONDS = 0.4
+_BRIEFLY_SECONDS = 0.04
 # So few are not worth a run.
 _FEW = 4
 _MOST_NAMED = 5
@@ -24,8 +26,7 @@ _MOST_NAMED = 5
 def look_at_tables(view: VirtualFile, options: Options) -> None:
     """Look at all that nobody has looked at; refuse to run if more cannot be read than may fail."""
     for tables in _tables_of(view.source):
-        if not has_copy():  # then workers have their libraries too
-            tables.look_here(_HERE_SECONDS)
+        tables.look_here(_BRIEFLY_SECONDS if has_copy() else _HERE_SECONDS)
         unknown = tables.unknown()
         if len(unknown) > _FEW:
             _look_in_workers(tables, unknown, options)

@@ -10,12 +10,11 @@ import select
 import sys
 import threading
 import time
-from _pickle import dumps
 
 from aliquot import workers
 from aliquot.errors import SiteError
 from aliquot.measuring.trees import resident_bytes
-from aliquot.workers.nursery_main import _DESCRIPTORS, _EXIT, _SIZE, LIFELINE, REQUESTS, THREAD_VARIABLES, serve
+from aliquot.workers.nursery_main import _EXIT, LIFELINE, REQUESTS, THREAD_VARIABLES, send, serve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ else:
 
 # Of what a worker may hold, the part that it may be born with: the rest is for its steps.
 _MOST_BORN_PART = 0.25
+# Workers that are forked before anybody asks, while the parent still plans what they will do.
+_MOST_SPARES = 8
 # To have these at hand or not makes little difference.
 _LIGHT = {"cloudpickle", "aliquot.workers.command_stepping"}
 
@@ -53,7 +54,8 @@ class Nursery:
             raise
         finally:
             theirs.close()
-        self._send((list(sys.path), preload))
+        spares = 0 if is_small else min(_MOST_SPARES, len(os.sched_getaffinity(0)))
+        self._send((list(sys.path), preload, spares))
         self._preloaded = frozenset(preload)
         self._copied = None if copy is None else frozenset(sys.modules)  # what it has besides
         self._born_bytes = 0 if copy is None else resident_bytes(os.getpid())  # of each worker of a copy
@@ -171,11 +173,8 @@ class Nursery:
             os.close(lifeline)
 
     def _send(self, request: Any, descriptors: tuple[int, ...] = ()) -> None:
-        content = dumps(request, protocol=5)
-        ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, _DESCRIPTORS.pack(*descriptors))] if descriptors else []
         try:
-            self._socket.sendmsg([_SIZE.pack(len(content))], ancillary)
-            self._socket.sendall(content)
+            send(self._socket, request, descriptors)
         except OSError as error:
             self._is_broken = True
             raise SiteError(

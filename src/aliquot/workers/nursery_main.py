@@ -12,7 +12,7 @@ import os
 import select
 import struct
 import sys
-from _pickle import loads
+from _pickle import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ _EXIT = struct.Struct("<qi")
 CANNOT_FORK = 1000
 # Libraries that start a thread for each core would start as many in each worker.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+# So long a worker waits that was forked before anybody asked for it.
+_SPARE_SECONDS = 2.0
 # The descriptors that the nursery is started with.
 REQUESTS, LIFELINE = 3, 4
 
@@ -50,7 +52,7 @@ def serve(requests_descriptor: int, lifeline: int, thread_setters: Callable[[], 
     request, _ = _receive(requests)
     if request is None:
         os._exit(0)
-    path, preload = request
+    path, preload, spares = request
     sys.path[:] = path
     # It forks, and so has one thread, whatever it imports; workers have an environment of their own.
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
@@ -62,7 +64,7 @@ def serve(requests_descriptor: int, lifeline: int, thread_setters: Callable[[], 
             pass  # whoever needs it will say so
     gc.freeze()
     gc.enable()
-    _Nursery(requests, lifeline, thread_setters() if thread_setters is not None else []).serve()
+    _Nursery(requests, lifeline, thread_setters() if thread_setters is not None else []).serve(spares)
 
 
 class _Nursery:
@@ -77,8 +79,10 @@ class _Nursery:
         self._tokens: dict[int, int] = {}  # process -> what the parent calls it
         self._watch = Watch()
         self._ended: list[int] = []  # and still watched
+        self._spares: list[tuple[int, _socket.socket]] = []  # workers that wait, and where each does
 
-    def serve(self) -> None:
+    def serve(self, spares: int) -> None:
+        """Until nothing is asked, fork so many workers that wait for somebody to ask for them."""
         signal.signal(signal.SIGCHLD, self._tell_of_the_dead)
         poll = select.poll()
         poll.register(self._requests.fileno(), select.POLLIN)
@@ -86,8 +90,12 @@ class _Nursery:
             while self._ended:
                 self._watch.remove(self._ended.pop())
             look_again_seconds = self._watch.look()
-            if not poll.poll(None if look_again_seconds is None else look_again_seconds * 1000):
+            has_time = len(self._spares) < spares
+            if not poll.poll(0 if has_time else None if look_again_seconds is None else look_again_seconds * 1000):
+                if has_time:
+                    self._fork_spare()
                 continue
+            spares = 0
             (request, descriptors) = _receive(self._requests)
             if request is None:
                 os._exit(0)
@@ -95,23 +103,21 @@ class _Nursery:
             if surroundings is None:
                 _kill([process for process, its_token in self._tokens.items() if its_token == token])
             else:
-                self._fork(token, surroundings, descriptors)
+                self._start(token, surroundings, descriptors)
 
-    def _fork(self, token: int, surroundings: dict[str, Any], descriptors: tuple[int, ...]) -> None:
+    def _start(self, token: int, surroundings: dict[str, Any], descriptors: tuple[int, ...]) -> None:
         # A worker that dies at once must be known by then.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:
-            process = os.fork()
+            process = self._take_spare(surroundings, descriptors)
+            if process is None:
+                process = os.fork()
+                if process == 0:
+                    self._leave_nursery()
+                    _become_worker(descriptors, surroundings, self._thread_setters)
         except OSError:
             self._requests.sendall(_EXIT.pack(token, CANNOT_FORK))
-            process = -1
-        if process == 0:
-            self._requests.close()
-            self._watch.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-            _become_worker(descriptors, surroundings, self._lifeline, self._thread_setters)
-        if process > 0:
+        else:
             self._tokens[process] = token
             self._watch.add(process, os.dup(descriptors[1]), surroundings["scratch"])
             try:
@@ -121,6 +127,51 @@ class _Nursery:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         for descriptor in descriptors:
             os.close(descriptor)
+
+    def _fork_spare(self) -> None:
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        try:
+            process = os.fork()
+        except OSError:
+            return  # it is asked for again when it is needed
+        if process == 0:
+            ours.close()
+            self._leave_nursery()
+            surroundings, descriptors = _wait_for_request(theirs)
+            if surroundings is None:
+                os._exit(0)
+            theirs.close()
+            _become_worker(descriptors, surroundings, self._thread_setters)
+        theirs.close()
+        self._spares.append((process, ours))
+
+    def _take_spare(self, surroundings: dict[str, Any], descriptors: tuple[int, ...]) -> int | None:
+        while self._spares:
+            process, waiting = self._spares.pop()
+            try:
+                send(waiting, surroundings, descriptors)
+            except OSError:
+                continue  # somebody has killed it
+            finally:
+                waiting.close()
+            return process
+        return None
+
+    def _leave_nursery(self) -> None:
+        """In a process that was just forked: be nobody's but its own."""
+        self._requests.close()
+        self._watch.close()
+        for _, waiting in self._spares:
+            waiting.close()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        from aliquot.workers.lifeline import die_with_parent
+
+        try:
+            os.setpgid(0, 0)
+            die_with_parent(self._lifeline)
+        except BaseException:
+            os._exit(1)
 
     def _tell_of_the_dead(self, *_: object) -> None:
         while True:
@@ -152,19 +203,14 @@ def _occupy_standard_descriptors() -> None:
     os.close(free)
 
 
-def _become_worker(
-    descriptors: tuple[int, ...], surroundings: dict[str, Any], lifeline: int, thread_setters: ThreadSetters
-) -> None:
+def _become_worker(descriptors: tuple[int, ...], surroundings: dict[str, Any], thread_setters: ThreadSetters) -> None:
     from aliquot import workers
     from aliquot.workers.cell import Cell
     from aliquot.workers.channel import Channel
-    from aliquot.workers.lifeline import die_with_parent
     from aliquot.workers.main import Worker
 
     status = 1
     try:
-        os.setpgid(0, 0)
-        die_with_parent(lifeline)
         channel, cell, out, err = descriptors
         os.dup2(out, 1)
         os.dup2(err, 2)
@@ -221,6 +267,23 @@ def _seed_random_numbers() -> None:
 
 def _open_output(descriptor: int) -> Any:
     return open(descriptor, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+
+
+def _wait_for_request(requests: _socket.socket) -> tuple[Any, tuple[int, ...]]:
+    """None if nobody asks for this worker before long, or the nursery is gone."""
+    poll = select.poll()
+    poll.register(requests.fileno(), select.POLLIN)
+    if not poll.poll(_SPARE_SECONDS * 1000):
+        requests.shutdown(_socket.SHUT_RD)  # from now on it cannot be asked; if it just was, that is still read
+    return _receive(requests)
+
+
+def send(to: _socket.socket, request: Any, descriptors: tuple[int, ...] = ()) -> None:
+    """What `_receive` understands."""
+    content = dumps(request, protocol=5)
+    ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, _DESCRIPTORS.pack(*descriptors))] if descriptors else []
+    to.sendmsg([_SIZE.pack(len(content))], ancillary)
+    to.sendall(content)
 
 
 def _receive(requests: _socket.socket) -> tuple[Any, tuple[int, ...]]:

@@ -73,13 +73,17 @@ class TablesSource(RowsInOrder, Source):
         self._settle()
 
     def look_here(self, seconds: float) -> None:
-        """Look at tables for so long, where the library that this takes is imported already."""
+        """Look at tables for so long, where the library that this takes is imported already; at all if few are left."""
         library = find_table_class(self.how.format).library
         if library and library not in sys.modules:
             return
-        deadline, found = time.monotonic() + seconds, {}
-        for number in self.unknown():
-            if time.monotonic() >= deadline:
+        began, unknown = time.monotonic(), self.unknown()
+        found: dict[int, Known] = {}
+        for number in unknown:
+            took_seconds = time.monotonic() - began
+            # To go on elsewhere takes a while too.
+            left = len(unknown) - len(found)
+            if took_seconds >= seconds and took_seconds * left > seconds * len(found):
                 break
             found[number] = look(self.how, self.places[number])
         if found:

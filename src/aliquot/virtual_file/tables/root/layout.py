@@ -34,6 +34,7 @@ _INT = Struct(">I")
 _COUNT_AND_VERSION = Struct(">IH")
 _TWO = Struct(">II")
 _OBJECT = Struct(">HII")
+_ARRAY = Struct(">IHHIIBII")  # a TObjArray, a TObject, the bytes of its name, how many, a lower bound
 _BRANCH_HEAD = Struct(">IHIHHII")  # up to its name: a TBranch, a TNamed, a TObject
 _NAMED_BRANCH = b"\xff\xff\xff\xffTBranch\0"
 _HOLDING_TREES = (b"TTree", b"TNtuple", b"TDirectory", b"ROOT::RNTuple")  # or being one
@@ -169,6 +170,7 @@ class _Tree:
         self._key_bytes = key_bytes
         self._entries = 0
         self._places: dict[bytes, int] = {}  # of the branches
+        self._counters: dict[int, bytes] = {}  # the names of leaves by their places
 
     def layout(self, wanted: Sequence[str] | None) -> TreeLayout:
         at = self._begin(0, _TREE_VERSION)
@@ -259,14 +261,20 @@ class _Tree:
         length, _, _, _, is_unsigned = _LEAF.unpack_from(self._data, at)
         at += _LEAF.size
         reference = _INT.unpack_from(self._data, at)[0]
-        counter, counter_at = b"", 0
+        counter, counter_at = None, 0
         if reference:
             counter_at = at if reference & _COUNTED else reference - _MAP_OFFSET - self._key_bytes
-            _, counting, _ = self._object(counter_at)
-            counter, _ = self._name(self._begin(self._begin(counting, 1), _LEAF_VERSION))
-        if length != 1 or title != (name + b"[" + counter + b"]" if reference else name):
+            counter = self._counter(counter_at)
+        if length != 1 or title != (name if counter is None else name + b"[" + counter + b"]"):
             raise NotPlainError  # an entry has several, or it is not certain
-        return kinds[is_unsigned], counter.decode() if reference else None, counter_at
+        return kinds[is_unsigned], None if counter is None else counter.decode(), counter_at
+
+    def _counter(self, at: int) -> bytes:
+        """The name of a leaf: one counts for many."""
+        if at not in self._counters:
+            _, leaf_at, _ = self._object(at)
+            self._counters[at], _ = self._name(self._begin(self._begin(leaf_at, 1), _LEAF_VERSION))
+        return self._counters[at]
 
     # What everything is made of
 
@@ -297,11 +305,10 @@ class _Tree:
 
     def _array(self, at: int) -> tuple[int, int, int]:
         """Where the objects of a TObjArray begin, how many there are, and where it ends."""
-        end = self._after(at)
-        at = self._after_object(at + _COUNT_AND_VERSION.size)
-        _, at = _text(self._data, at)
-        count = _INT.unpack_from(self._data, at)[0]
-        return at + 8, count, end
+        length, _, version, _, bits, name_bytes, count, _ = _ARRAY.unpack_from(self._data, at)
+        if not length & _COUNTED or version != 1 or bits & _REFERENCED or name_bytes:
+            raise NotPlainError
+        return at + _ARRAY.size, count, at + 4 + (length ^ _COUNTED)
 
     def _object(self, at: int) -> tuple[bytes, int, int]:
         """The class of an object, where its content begins, and where it ends."""

@@ -84,9 +84,10 @@ class _Plain(Branch):
         numbers = numpy.frombuffer(content, self._dtype, end // self._dtype.itemsize)
         begins = None
         if end < content_bytes:
-            begins = numpy.frombuffer(content, ">i4", offset=end)[1:] - key_bytes
+            begins = numpy.frombuffer(content, ">i4", offset=end)[1:].astype(numpy.int64)
             if len(begins) != entries + 1:
                 raise ValueError(f"it says where {len(begins) - 1} entries begin, and has {entries}")
+            begins -= key_bytes
             begins[-1] = end
         return numbers, begins, content_bytes
 
@@ -126,8 +127,7 @@ class _Lists(_Plain):
             offsets = numpy.zeros(len(counts) + 1, numpy.int64)
             numpy.cumsum(counts, out=offsets[1:])
         else:
-            offsets = begins.astype(numpy.int64)
-            offsets //= self._dtype.itemsize
+            offsets = begins // self._dtype.itemsize
         if offsets[0] < 0 or offsets[-1] > len(numbers) or (offsets[1:] < offsets[:-1]).any():
             raise ValueError(OVERLAP)
         return (numbers, offsets), size_bytes
