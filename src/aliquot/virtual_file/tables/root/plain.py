@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.virtual_file.tables.root.baskets import Branch, TreeEntries
 from aliquot.virtual_file.tables.root.blocks import decompressed
@@ -38,12 +38,14 @@ def plain_entries(file: int, layout: TreeLayout, wanted: Sequence[str], form: st
         return numbers[name]
 
     columns: dict[str, Branch] = {}
+    shared: dict[str, dict[tuple[int, int], Array]] = {}
     for name in wanted:
         branch = layout.branches[name]
         if branch.counter is None:
             columns[name] = numbers[name] = _Numbers(name, file, branch)
         else:
-            columns[name] = _Lists(name, file, branch, partial(counter, branch.counter))
+            alike = shared.setdefault(branch.counter, {})
+            columns[name] = _Lists(name, file, branch, partial(counter, branch.counter), alike)
     return TreeEntries(layout.entries, types, columns, counters)
 
 
@@ -111,65 +113,107 @@ class _Numbers(_Plain):
 
 
 class _Lists(_Plain):
-    """Any number for each entry, which another branch counts."""
+    """Any number for each entry, which another branch counts.
 
-    def __init__(self, name: str, file: int, layout: BranchLayout, counter: Callable[[], _Numbers]) -> None:
+    Branches with the same counter have their entries begin at the same places. These are kept once for all of them:
+    they take as much memory as the numbers themselves.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        file: int,
+        layout: BranchLayout,
+        counter: Callable[[], _Numbers],
+        shared: dict[tuple[int, int], Array],
+    ) -> None:
         super().__init__(name, file, layout)
         self._counter = counter
+        self._shared = shared  # where entries begin, by the first of a basket and the end of the last
 
     def decode(self, number: int) -> tuple[tuple[Array, Array], int]:
         """The numbers as they are in the file, and where those of each entry begin among them."""
         import numpy
 
         numbers, begins, size_bytes = self._content(number)
+        start, stop = self.offsets[number], self.offsets[number + 1]
         if begins is None:
-            counts = self._counter().array(self.offsets[number], self.offsets[number + 1]).array()
+            counts = self._counter().array(start, stop).array()
             offsets = numpy.zeros(len(counts) + 1, numpy.int64)
             numpy.cumsum(counts, out=offsets[1:])
         else:
             offsets = begins // self._dtype.itemsize
-        if offsets[0] < 0 or offsets[-1] > len(numbers) or (offsets[1:] < offsets[:-1]).any():
+        shared = self._shared.setdefault((start, stop), offsets)
+        if shared is not offsets and numpy.array_equal(shared, offsets):
+            offsets = shared
+        elif offsets[0] < 0 or (offsets[1:] < offsets[:-1]).any():
+            raise ValueError(OVERLAP)
+        if offsets[-1] > len(numbers):
             raise ValueError(OVERLAP)
         return (numbers, offsets), size_bytes
 
     def put_together(self, baskets: Sequence[tuple[Array, Array]], first: int, start: int, stop: int) -> Pieces:
         """Those of some entries."""
-        numbers, offsets = [], []
-        for at, (content, begins) in enumerate(baskets, first):
+        numbers, lists = [], []
+        for at, (content, offsets) in enumerate(baskets, first):
             begin = self.offsets[at]
-            offsets.append(begins[max(start - begin, 0) : stop - begin + 1])
-            numbers.append(content[offsets[-1][0] : offsets[-1][-1]])
-        return Pieces(self._native, numbers, offsets)
+            part = ListsOf(offsets, max(start - begin, 0), min(stop - begin, len(offsets) - 1))
+            numbers.append(content[offsets[part.first] : offsets[part.end]])
+            lists.append(part)
+        return Pieces(self._native, numbers, lists)
+
+    def forget(self, stop: int, room_bytes: int) -> int:
+        """Also what others may have alike."""
+        self._shared.clear()
+        return super().forget(stop, room_bytes)
+
+
+class ListsOf(NamedTuple):
+    """Some entries of a basket: the offsets of all, and the numbers of these."""
+
+    offsets: Array
+    first: int
+    end: int
 
 
 class Pieces:
     """Numbers of some entries, as they are in baskets, of one file or of several: made an array once, all together."""
 
-    def __init__(self, dtype: Any, numbers: list[Array], offsets: list[Array] | None) -> None:
+    def __init__(self, dtype: Any, numbers: list[Array], lists: list[ListsOf] | None) -> None:
         self._dtype = dtype
         self._numbers = numbers
-        self._offsets = offsets  # for each piece, where the entries begin, and the end of the last; counted from any
+        self._lists = lists  # for each piece, where entries begin
 
     def __add__(self, other: Pieces) -> Pieces:
-        offsets = None if self._offsets is None else self._offsets + (other._offsets or [])
-        return Pieces(self._dtype, self._numbers + other._numbers, offsets)
+        lists = None if self._lists is None else self._lists + (other._lists or [])
+        return Pieces(self._dtype, self._numbers + other._numbers, lists)
 
-    def array(self) -> Any:
-        """Of numpy, or of awkward if an entry has any number of them."""
+    def array(self, known: dict[tuple[tuple[int, int, int], ...], Any] | None = None) -> Any:
+        """Of numpy, or of awkward if an entry has any number of them; then offsets that are ``known`` are not made."""
         import numpy
 
         content = numpy.empty(sum(map(len, self._numbers)), self._dtype)
         if self._numbers:
             numpy.concatenate(self._numbers, out=content)
-        if self._offsets is None:
+        if self._lists is None:
             return content
         import awkward
 
-        offsets = numpy.zeros(1 + sum(len(piece) - 1 for piece in self._offsets), numpy.int64)
-        at = numbers = 0
-        for piece in self._offsets:
-            after = at + len(piece) - 1
-            numpy.add(piece[1:], numbers - piece[0], out=offsets[at + 1 : after + 1])
-            at, numbers = after, offsets[after]
-        layout = awkward.contents.ListOffsetArray(awkward.index.Index64(offsets), awkward.contents.NumpyArray(content))
+        known = {} if known is None else known
+        key = tuple((id(offsets), first, end) for offsets, first, end in self._lists)
+        if key not in known:
+            known[key] = awkward.index.Index64(self._offsets()), self._lists  # or others may get the same id
+        layout = awkward.contents.ListOffsetArray(known[key][0], awkward.contents.NumpyArray(content))
         return awkward.Array(layout)
+
+    def _offsets(self) -> Array:
+        import numpy
+
+        lists = self._lists or []
+        together = numpy.zeros(1 + sum(end - first for _, first, end in lists), numpy.int64)
+        at = numbers = 0
+        for offsets, first, end in lists:
+            after = at + end - first
+            numpy.add(offsets[first + 1 : end + 1], numbers - offsets[first], out=together[at + 1 : after + 1])
+            at, numbers = after, together[after]
+        return together

@@ -72,14 +72,15 @@ class RootTable(Table):
 
     @classmethod
     def put_together(cls, parts: Sequence[_Entries], form: str) -> Any:
-        """Numbers of all files at once, where no more is in the way."""
+        """Numbers of all files at once, where nothing else is among them. The parts are used up."""
         if all(isinstance(array, Pieces) for part in parts for array in part.columns.values()):
-            parts = [
-                _Entries(
-                    sum(part.units for part in parts),
-                    {name: reduce(add, (part.columns[name] for part in parts)) for name in parts[0].columns},
-                )
-            ]
+            # Column by column: what each was made of is let go before the next is made.
+            known: dict[Any, Any] = {}
+            columns = {
+                name: reduce(add, [part.columns.pop(name) for part in parts]).array(known)
+                for name in tuple(parts[0].columns)
+            }
+            return _batch(_Entries(sum(part.units for part in parts), columns), form)
         return concatenate([_batch(part, form) for part in parts], form)
 
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
