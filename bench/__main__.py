@@ -22,6 +22,7 @@ from bench import (
     kills,
     many_files,
     memory,
+    opening,
     pools,
     random_access,
     rate,
@@ -71,6 +72,7 @@ _WITHOUT_READS: dict[str, _PartWithoutReads] = {
     "kills": kills.run,
     "dimuon": dimuon.run,
     "many_files": many_files.run,
+    "opening": opening.run,
     "topeft": topeft.run,
 }
 _PARTS = (*_ON_READS, *_WITHOUT_READS)
