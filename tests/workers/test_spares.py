@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -101,3 +103,45 @@ def test_a_small_nursery_has_none() -> None:
     assert children_of(nursery._process) == [process]
     worker.close()
     nursery.close()
+
+
+@pytest.mark.parametrize("refused", ["fork", "socketpair"])
+def test_where_there_is_no_room_for_spares_it_is_not_tried_again(refused: str) -> None:
+    """A machine that has no processes left has no time for that either; and the nursery goes on."""
+    program = (
+        "import os, sys, threading, _socket\n"
+        "from aliquot.workers import nursery_main\n"
+        "tries = []\n"
+        "def refuse(*told):\n"
+        "    tries.append(1)\n"
+        "    raise BlockingIOError(11, 'no more')\n"
+        "ours, theirs = _socket.socketpair()\n"
+        "reading, writing = os.pipe()\n"
+        "nursery = nursery_main._Nursery(theirs, reading, [])\n"
+        "setattr(os if sys.argv[1] == 'fork' else _socket, sys.argv[1], refuse)\n"
+        "threading.Timer(0.5, lambda: (print(len(tries), flush=True), os._exit(0))).start()\n"
+        "nursery.serve(2)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, refused], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ran.stdout.split() == ["1"], ran.stderr
+
+
+def test_spares_end_with_the_users_process() -> None:
+    """Also if it is killed."""
+    program = (
+        "import time\n"
+        "from aliquot.workers.nursery import Nursery\n"
+        "nursery = Nursery(is_small=False)\n"
+        "print(nursery._process, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        nursery = int(parent.stdout.readline())
+        wait_until(lambda: len(children_of(nursery)) == CORES, "the spare workers are there")
+        spares = children_of(nursery)
+        parent.kill()
+    for process in (*spares, nursery):
+        wait_until_gone(process)

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable
-    from typing import Any, TypeAlias
+    from typing import Any, NoReturn, TypeAlias
 
     ThreadSetters: TypeAlias = list[Callable[[int], Any]]
 else:
@@ -92,8 +92,8 @@ class _Nursery:
             look_again_seconds = self._watch.look()
             has_time = len(self._spares) < spares
             if not poll.poll(0 if has_time else None if look_again_seconds is None else look_again_seconds * 1000):
-                if has_time:
-                    self._fork_spare()
+                if has_time and not self._fork_spare():
+                    spares = 0
                 continue
             spares = 0
             (request, descriptors) = _receive(self._requests)
@@ -108,14 +108,10 @@ class _Nursery:
     def _start(self, token: int, surroundings: dict[str, Any], descriptors: tuple[int, ...]) -> None:
         # A worker that dies at once must be known by then.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        try:
-            process = self._take_spare(surroundings, descriptors)
-            if process is None:
-                process = os.fork()
-                if process == 0:
-                    self._leave_nursery()
-                    _become_worker(descriptors, surroundings, self._thread_setters)
-        except OSError:
+        process = self._take_spare(surroundings, descriptors) or _fork()
+        if process == 0:
+            self._live(lambda: _become_worker(descriptors, surroundings, self._thread_setters))
+        if process is None:
             self._requests.sendall(_EXIT.pack(token, CANNOT_FORK))
         else:
             self._tokens[process] = token
@@ -128,22 +124,29 @@ class _Nursery:
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _fork_spare(self) -> None:
-        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    def _fork_spare(self) -> bool:
+        """Whether there was room for one."""
         try:
-            process = os.fork()
+            ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
         except OSError:
-            return  # it is asked for again when it is needed
+            return False
+        process = _fork()
         if process == 0:
             ours.close()
-            self._leave_nursery()
-            surroundings, descriptors = _wait_for_request(theirs)
-            if surroundings is None:
-                os._exit(0)
-            theirs.close()
-            _become_worker(descriptors, surroundings, self._thread_setters)
+            self._live(lambda: self._wait(theirs))
         theirs.close()
+        if process is None:
+            ours.close()
+            return False
         self._spares.append((process, ours))
+        return True
+
+    def _wait(self, requests: _socket.socket) -> None:
+        """In a spare one: become a worker, if somebody asks."""
+        surroundings, descriptors = _wait_for_request(requests)
+        requests.close()
+        if surroundings is not None:
+            _become_worker(descriptors, surroundings, self._thread_setters)
 
     def _take_spare(self, surroundings: dict[str, Any], descriptors: tuple[int, ...]) -> int | None:
         while self._spares:
@@ -157,21 +160,33 @@ class _Nursery:
             return process
         return None
 
-    def _leave_nursery(self) -> None:
-        """In a process that was just forked: be nobody's but its own."""
-        self._requests.close()
-        self._watch.close()
-        for _, waiting in self._spares:
-            waiting.close()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-        from aliquot.workers.lifeline import die_with_parent
-
+    def _live(self, work: Callable[[], None]) -> NoReturn:
+        """In a process that was just forked: be nobody's but its own, work, and end."""
+        status = 1
         try:
+            self._requests.close()
+            self._watch.close()
+            for _, waiting in self._spares:
+                waiting.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            from aliquot.workers.lifeline import die_with_parent
+
             os.setpgid(0, 0)
             die_with_parent(self._lifeline)
+            work()
+            status = 0
         except BaseException:
-            os._exit(1)
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            try:
+                sys.stdout.flush()
+                sys.stderr.flush()
+            finally:
+                # Not the way out of the interpreter: nothing of the nursery's is to be cleaned up here.
+                os._exit(status)
 
     def _tell_of_the_dead(self, *_: object) -> None:
         while True:
@@ -203,53 +218,47 @@ def _occupy_standard_descriptors() -> None:
     os.close(free)
 
 
+def _fork() -> int | None:
+    """None where the system refuses."""
+    try:
+        return os.fork()
+    except OSError:
+        return None
+
+
 def _become_worker(descriptors: tuple[int, ...], surroundings: dict[str, Any], thread_setters: ThreadSetters) -> None:
     from aliquot import workers
     from aliquot.workers.cell import Cell
     from aliquot.workers.channel import Channel
     from aliquot.workers.main import Worker
 
-    status = 1
-    try:
-        channel, cell, out, err = descriptors
-        os.dup2(out, 1)
-        os.dup2(err, 2)
-        os.close(out)
-        os.close(err)
-        # Made anew: the nursery's own were made for whatever the parent prints to.
-        sys.stdout = _open_output(1)
-        sys.stderr = _open_output(2)
-        sys.path[:] = surroundings["path"]
-        sys.argv[:] = surroundings["argv"]
-        os.environ.clear()
-        os.environ.update(surroundings["environment"])
-        _set_threads(thread_setters)
-        _seed_random_numbers()
-        if surroundings["scratch"] is not None:
-            os.mkdir(surroundings["scratch"], 0o700)
-            os.environ["TMPDIR"] = surroundings["scratch"]
-        if surroundings["cage"] is not None:
-            from aliquot.measuring.cages import Cage
+    channel, cell, out, err = descriptors
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    os.close(out)
+    os.close(err)
+    # Made anew: the nursery's own were made for whatever the parent prints to.
+    sys.stdout = _open_output(1)
+    sys.stderr = _open_output(2)
+    sys.path[:] = surroundings["path"]
+    sys.argv[:] = surroundings["argv"]
+    os.environ.clear()
+    os.environ.update(surroundings["environment"])
+    _set_threads(thread_setters)
+    _seed_random_numbers()
+    if surroundings["scratch"] is not None:
+        os.mkdir(surroundings["scratch"], 0o700)
+        os.environ["TMPDIR"] = surroundings["scratch"]
+    if surroundings["cage"] is not None:
+        from aliquot.measuring.cages import Cage
 
-            Cage(*surroundings["cage"]).add(0)
-        if surroundings["directory"] is not None:
-            os.chdir(surroundings["directory"])
-        workers.inside_worker = True
-        connection = Channel(_socket.socket(fileno=channel))
-        Worker(connection, Cell(cell)).work()
-        connection.close()
-        status = 0
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        finally:
-            # Not the way out of the interpreter: nothing of the nursery's is to be cleaned up here.
-            os._exit(status)
+        Cage(*surroundings["cage"]).add(0)
+    if surroundings["directory"] is not None:
+        os.chdir(surroundings["directory"])
+    workers.inside_worker = True
+    connection = Channel(_socket.socket(fileno=channel))
+    Worker(connection, Cell(cell)).work()
+    connection.close()
 
 
 def _set_threads(setters: ThreadSetters) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,7 @@ def test_every_kind_of_number_is_what_uproot_has(tmp_path: Path, compression: st
     first = {f"one_{kind[-2:]}": numpy.arange(6).astype(kind) for kind in KINDS if kind != "?"}
     first["one_bool"] = numpy.arange(6) % 2 == 0
     first |= {f"many_{kind}": lists(kind, counts) for kind in KINDS if kind != "?"}
+    first["many_bool"] = lists("i4", counts) % 2 == 0
     second = {name: array[::-1] for name, array in first.items()}
     path = write(tmp_path / "a.root", first, second, compression=compression and getattr(uproot, compression)(1))
     with uproot.open(path) as file:
@@ -103,17 +105,20 @@ def test_arrays_belong_to_whoever_has_them(tmp_path: Path) -> None:
 
 def test_entries_of_several_files_are_put_together(tmp_path: Path) -> None:
     """Also where one of the files is not plain, and uproot reads it."""
-    counts = [1, 0, 2]
-    plain = write(tmp_path / "a.root", {"x": numpy.arange(3), "y": lists("f4", counts)})
-    grouped = write(tmp_path / "b.root", {"x": numpy.arange(3, 6), "y": lists("f4", counts[::-1])})
-    readers = [table(plain, "x", "y"), table(grouped, "x", "y")]
-    parts = [reader.pieces(1, 3) for reader in readers]
-    together = RootTable.put_together(parts, "awkward")
+    columns = {"x": numpy.arange(3), "y": lists("f4", [1, 0, 2])}
+    plain = write(tmp_path / "a.root", columns)
+    again = write(tmp_path / "b.root", {name: array[::-1] for name, array in columns.items()})
+    assert layout_of(plain, "x", "y") is not None
+    readers = [table(plain, "x", "y"), table(again, "x", "y")]
+    together = RootTable.put_together([reader.pieces(1, 3) for reader in readers], "awkward")
     assert together.to_list() == [row for reader in readers for row in reader.read(1, 3).to_list()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(root, "find_layout", lambda *told: None)
-        mixed = [readers[0].pieces(1, 3), table(grouped, "x", "y").pieces(1, 3)]
-    assert RootTable.put_together(mixed, "awkward").to_list() == together.to_list()
+        reader = table(again, "x", "y")
+        by_uproot = reader.pieces(1, 3)
+        reader.close()
+    mixed = RootTable.put_together([readers[0].pieces(1, 3), by_uproot], "awkward")
+    assert mixed.to_list() == together.to_list()
 
 
 def test_the_newest_of_two_trees_is_read(tmp_path: Path) -> None:
@@ -122,6 +127,46 @@ def test_the_newest_of_two_trees_is_read(tmp_path: Path) -> None:
             file.mktree("Events", {"x": "i4"}).extend({"x": numpy.arange(entries)})
     assert layout_of(tmp_path / "a.root", "x", tree="Events") is not None
     assert table(tmp_path / "a.root", "x", tree="Events").facts().units == 5
+
+
+def test_a_tree_that_something_else_has_replaced_is_not_the_only_one(tmp_path: Path) -> None:
+    with uproot.recreate(tmp_path / "a.root") as file:
+        file.mktree("T", {"x": "i4"}).extend({"x": numpy.arange(3)})
+        file["T"] = numpy.histogram(numpy.arange(3))
+    assert layout_of(tmp_path / "a.root", "x") is None
+
+
+def test_odd_trees_are_what_uproot_has(tmp_path: Path) -> None:
+    """Empty baskets, a name that is not ASCII, a counter before and after its lists."""
+    some = {"größe": numpy.arange(4.0), "y": lists("f4", [2, 0, 0, 1])}
+    empty = {name: array[:0] for name, array in some.items()}
+    path = write(tmp_path / "a.root", some, empty, some)
+    with uproot.open(path) as file:
+        expected = file["Events"].arrays(["größe", "y", "ny"])
+    for wanted in (["ny", "größe", "y"], ["y", "ny", "größe"]):
+        assert layout_of(path, *wanted) is not None
+        reader = table(path, *wanted)
+        for start, stop in ((0, 8), (3, 5), (4, 4), (7, 8)):
+            assert reader.read(start, stop).to_list() == expected[wanted][start:stop].to_list()
+    none = write(tmp_path / "b.root", empty)
+    assert layout_of(none, "y") is not None
+    assert table(none, "y").read(0, 0).to_list() == []
+
+
+def test_threads_do_not_share_what_decompresses(tmp_path: Path) -> None:
+    """Some libraries end the process where they do."""
+    counts = [3] * 20_000
+    path = write(tmp_path / "a.root", {"x": lists("f8", counts)}, compression=uproot.ZSTD(1))
+    program = (
+        "import sys, threading, aliquot\n"
+        "def read():\n"
+        "    for _ in range(30):\n"
+        "        assert len(aliquot.open(sys.argv[1], columns=['x']).batch()) == 20_000\n"
+        "threads = [threading.Thread(target=read) for _ in range(4)]\n"
+        "[thread.start() for thread in threads]\n"
+        "[thread.join() for thread in threads]\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True, timeout=60)
 
 
 def test_many_baskets(tmp_path: Path) -> None:
@@ -153,6 +198,10 @@ def test_what_is_not_plain_is_left_to_uproot(tmp_path: Path) -> None:
     assert layout_of(path, "run", "Vertex") is None  # three numbers an entry
     assert layout_of(path, "run", "missing") is None
     assert layout_of(path, "run", tree="Other") is None
+    odd = write(tmp_path / "odd.root", {"x[1]": numpy.arange(3), "/a": numpy.arange(3), "x": numpy.arange(3)})
+    assert layout_of(odd, "x") is not None
+    assert layout_of(odd, "x[1]") is None  # to uproot, lists of one
+    assert layout_of(odd, "/a") is None  # a path
     with uproot.recreate(tmp_path / "b.root") as file:
         columns = {"x": numpy.arange(3), "name": awkward.Array(["a", "b", "c"])}
         file.mktree("Events", {"x": "i4", "name": columns["name"].type}).extend(columns)
@@ -178,7 +227,8 @@ def test_no_file_without_uproot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_damage_is_found_by_both_or_does_not_matter(tmp_path: Path, seed: int) -> None:
     """Some bytes are changed anywhere. What uproot makes of that is right, unless the entries can be had unchanged."""
     choose = random.Random(seed)
-    path = write_tree(tmp_path / "a.root", compression=choose.choice([None, uproot.ZLIB(1), uproot.LZ4(1)]))
+    kinds = [None, uproot.ZLIB(1), uproot.LZ4(1), uproot.ZSTD(1), uproot.LZMA(1)]
+    path = write_tree(tmp_path / "a.root", compression=choose.choice(kinds))
 
     def found() -> object:
         reader = table(path, "run", "Muon_pt", tree="Events")

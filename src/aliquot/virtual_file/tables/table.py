@@ -72,8 +72,8 @@ class ChangedTable(Exception):  # noqa: N818  # as above
 class Table(ABC):
     """The rows of one table in one file, read by columns. A format is a small subclass.
 
-    Made by each process for itself, and used by one thread. Nothing is opened until `facts`, `read` or `byte_ranges` is
-    called. All of them, and only they, may raise `UnreadableTable`.
+    Made by each process for itself, and used by one thread. Nothing is opened until `facts`, `read`, `pieces` or
+    `byte_ranges` is called. All of them, and only they, may raise `UnreadableTable`.
     """
 
     name: ClassVar[str]

@@ -4,6 +4,7 @@ table      a tree or an RNTuple as a table
 tree       the branches of a tree as uproot makes them out: any tree
 layout     where a plain tree keeps its baskets, found in a fraction of the time
 plain      the branches of a plain tree
+blocks     how their bytes are decompressed
 baskets    what both kinds of branches have in common
 ntuple     the fields of an RNTuple
 entries    what the table asks of all of them

@@ -17,7 +17,7 @@ class Column(Protocol):
         """The branches that have baskets."""
 
     def array(self, start: int, stop: int) -> Any:
-        """These entries of it."""
+        """These entries of it, or pieces of which that is made."""
 
 
 class Branch(ABC):
@@ -37,7 +37,7 @@ class Branch(ABC):
 
     @abstractmethod
     def put_together(self, baskets: Sequence[Any], first: int, start: int, stop: int) -> Any:
-        """Some entries as an array, from the baskets that hold them; the first of these by its number."""
+        """Some entries as an array or as pieces of one, from the baskets that hold them; the first by its number."""
 
     def leaves(self) -> Iterator[Branch]:
         """It is one."""
@@ -150,6 +150,6 @@ class TreeEntries:
         return arrays
 
     def places(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Of the baskets, also of those that only count."""
+        """Of the baskets, also of those that only count, once they are known to be needed."""
         for leaf in (*self._leaves, *self._counters):
             yield from leaf.places(start, stop)

@@ -25,7 +25,10 @@ class Entries(Protocol):
         """Where it costs nothing to cut."""
 
     def columns(self, start: int, stop: int) -> dict[str, Any]:
-        """An array for each column: numpy's for the flat forms; for the others awkward's, or numpy's with one axis."""
+        """An array for each column: numpy's for the flat forms; for the others awkward's, or numpy's with one axis.
+
+        Of plain trees, the pieces of which such an array is made.
+        """
 
     def places(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
         """The bytes of these entries, in any order."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from struct import Struct, unpack_from
+from struct import error as NotThereError  # noqa: N812  # bytes that end too early
 from typing import NamedTuple
 
 _ROOT_HEADER = Struct(">4sii")  # the version, where the first record begins; then numbers of 4 bytes, or of 8
@@ -76,7 +77,7 @@ def find_layout(file: int, tree: str, wanted: Sequence[str] | None) -> TreeLayou
     """Where the wanted branches, or all, have their baskets; None where only uproot may know. The file is open."""
     try:
         return _Tree(*_tree_bytes(file, tree.encode())).layout(wanted)
-    except Exception:
+    except (NotPlainError, NotThereError, IndexError, ValueError, OverflowError, OSError, ImportError):
         return None
 
 
@@ -112,23 +113,21 @@ def _find_key(keys: bytes, wanted: bytes) -> tuple[int, int]:
     *_, key_bytes, _ = _KEY.unpack_from(keys)
     count = _INT.unpack_from(keys, key_bytes)[0]
     at = key_bytes + 4
-    found: dict[bytes, tuple[int, bytes, tuple[int, int]]] = {}  # by name: the cycle, the class, the place
+    newest: dict[bytes, tuple[int, bytes, tuple[int, int]]] = {}  # by name: the cycle, the class, the place
     for _ in range(count):
         total_bytes, version, _, _, key_bytes, cycle = _KEY.unpack_from(keys, at)
         far = version > _FAR
         kind, name_at = _text(keys, at + _KEY.size + (16 if far else 8))
         name, _ = _text(keys, name_at)
-        if name == wanted or (not wanted and kind.startswith(_HOLDING_TREES)):
-            place = _position(keys, at + _KEY.size, 0, far=far), total_bytes
-            if name not in found or cycle > found[name][0]:
-                found[name] = cycle, kind, place
+        if name not in newest or cycle > newest[name][0]:
+            newest[name] = cycle, kind, (_position(keys, at + _KEY.size, 0, far=far), total_bytes)
         at += key_bytes
-    if len(found) != 1:
+    if wanted:
+        newest = {wanted: newest[wanted]} if wanted in newest else {}
+    found = [(kind, place) for _, kind, place in newest.values() if kind.startswith(_HOLDING_TREES)]
+    if len(found) != 1 or found[0][0] != b"TTree":
         raise NotPlainError
-    _, kind, place = found.popitem()[1]
-    if kind != b"TTree":
-        raise NotPlainError
-    return place
+    return found[0][1]
 
 
 def _object_bytes(file: int, seek: int, total_bytes: int) -> tuple[bytes, int]:
@@ -209,7 +208,7 @@ class _Tree:
             if data.startswith(_NAMED_BRANCH, at + 4):
                 branch_at = at + 4 + len(_NAMED_BRANCH)
             elif tag != known:
-                kind, branch_at, _ = self._object(at)
+                kind, branch_at = self._object(at)
                 if kind != b"TBranch":
                     raise NotPlainError  # it may have branches itself
                 known = tag
@@ -223,14 +222,14 @@ class _Tree:
     def _branch(self, name: str) -> _Branch:
         data = self._data
         at = self._places.get(name.encode())
-        if at is None:
+        if at is None or name.startswith("/"):  # a path, to uproot
             raise NotPlainError
         at = self._begin(at, _BRANCH_VERSION)
         at = self._after(self._after(at))  # TNamed, TAttFill
         *_, baskets, _ = _BRANCH.unpack_from(data, at)
         at = self._after(at + _BRANCH.size)
         _, room, _, entries, first, _, _ = _BRANCH_AFTER.unpack_from(data, at)
-        at, subbranches, end = self._array(at + _BRANCH_AFTER.size)
+        _, subbranches, end = self._array(at + _BRANCH_AFTER.size)
         leaf_at, leaves, end = self._array(end)
         if subbranches or leaves != 1 or first or entries != self._entries or baskets >= room:
             raise NotPlainError
@@ -244,13 +243,15 @@ class _Tree:
         end += 1 + 8 * room
         seeks = unpack_from(f">{baskets}q", data, end + 1)
         end += 1 + 8 * room
-        if offsets[0] or offsets[-1] != entries or data[end] or 0 in seeks:  # it may be in another file
+        if offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
+            raise NotPlainError
+        if data[end] or 0 in seeks:  # it is in another file
             raise NotPlainError
         return _Branch(BranchLayout(dtype, counter, offsets, seeks, sizes), leaf_at, counter_at)
 
     def _leaf(self, at: int) -> tuple[str, str | None, int]:
         """What it holds; the name of the leaf that counts, and its place."""
-        kind, at, _ = self._object(at)
+        kind, at = self._object(at)
         kinds = _KINDS.get(kind)
         if kinds is None:
             raise NotPlainError
@@ -265,14 +266,14 @@ class _Tree:
         if reference:
             counter_at = at if reference & _COUNTED else reference - _MAP_OFFSET - self._key_bytes
             counter = self._counter(counter_at)
-        if length != 1 or title != (name if counter is None else name + b"[" + counter + b"]"):
+        if length != 1 or b"[" in name or title != (name if counter is None else name + b"[" + counter + b"]"):
             raise NotPlainError  # an entry has several, or it is not certain
         return kinds[is_unsigned], None if counter is None else counter.decode(), counter_at
 
     def _counter(self, at: int) -> bytes:
         """The name of a leaf: one counts for many."""
         if at not in self._counters:
-            _, leaf_at, _ = self._object(at)
+            _, leaf_at = self._object(at)
             self._counters[at], _ = self._name(self._begin(self._begin(leaf_at, 1), _LEAF_VERSION))
         return self._counters[at]
 
@@ -310,8 +311,8 @@ class _Tree:
             raise NotPlainError
         return at + _ARRAY.size, count, at + 4 + (length ^ _COUNTED)
 
-    def _object(self, at: int) -> tuple[bytes, int, int]:
-        """The class of an object, where its content begins, and where it ends."""
+    def _object(self, at: int) -> tuple[bytes, int]:
+        """The class of an object, and where its content begins."""
         data = self._data
         count, tag = _TWO.unpack_from(data, at)
         if not count & _COUNTED or not tag & _KNOWN_CLASS:
@@ -325,4 +326,4 @@ class _Tree:
         ends_at = data.index(0, named_at)
         if tag == _NEW_CLASS:
             body_at = ends_at + 1
-        return data[named_at:ends_at], body_at, at + 4 + (count ^ _COUNTED)
+        return data[named_at:ends_at], body_at

@@ -143,13 +143,15 @@ class _Lists(_Plain):
             numpy.cumsum(counts, out=offsets[1:])
         else:
             offsets = begins // self._dtype.itemsize
-        shared = self._shared.setdefault((start, stop), offsets)
-        if shared is not offsets and numpy.array_equal(shared, offsets):
+        shared = self._shared.get((start, stop))
+        if shared is not None and numpy.array_equal(shared, offsets):
             offsets = shared
         elif offsets[0] < 0 or (offsets[1:] < offsets[:-1]).any():
             raise ValueError(OVERLAP)
         if offsets[-1] > len(numbers):
             raise ValueError(OVERLAP)
+        if shared is None:
+            self._shared[start, stop] = offsets
         return (numbers, offsets), size_bytes
 
     def put_together(self, baskets: Sequence[tuple[Array, Array]], first: int, start: int, stop: int) -> Pieces:

@@ -108,7 +108,9 @@ class RootTable(Table):
             import uproot
         except ImportError:
             raise MissingExtraError("Reading ROOT files", self.extra) from None
-        if self.columns != () and not self._leave_to_uproot:
+        # Whoever has told uproot how to interpret some branches is asked about all.
+        is_told = bool(getattr(uproot.interpretation.identify, "_registered_interpretations", None))
+        if self.columns != () and not self._leave_to_uproot and not is_told:
             self._file = PlainFile(self.path)
             layout = find_layout(self._file.descriptor, self.inner, self.columns)
             if layout is not None:
