@@ -49,7 +49,7 @@ class CountedTree(Struct, frozen=True):
     def check_file(self) -> None:
         """Raise if the file has changed since it was counted, as far as size and time can tell."""
         if self.is_local:
-            check_unchanged(self.path, self.known, stat_of(self.path))
+            check_unchanged(self.path, self.known, lambda: stat_of(self.path))
 
     def check_entries(self, entries: int) -> None:
         """Raise if it has another number of them now: all that a file that is far away can be known by."""

@@ -20,9 +20,7 @@ def check_set_aside(view: VirtualFile | None, path: str | os.PathLike[str]) -> N
     try:
         view.source.header(0) if len(view.members) == 1 else None
     except UsageError as error:
-        raise UsageError(
-            f"set_aside={str(path)!r}: {error}. What failed is in the failures of the outcome, with file and row"
-        ) from error
+        raise UsageError(f"set_aside={str(path)!r}: {error}. What failed is in the failures of the outcome") from error
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise UsageError(f"set_aside={str(path)!r}: there is no folder {folder}")

@@ -113,6 +113,15 @@ def test_a_file_that_changes_is_noticed(folder: Path) -> None:
         view.batch()
 
 
+def test_a_file_that_is_removed_ends_the_run(folder: Path) -> None:
+    """It is not that all of its rows are bad."""
+    view = aliquot.open(f"{folder}/*.parquet")
+    assert len(view) == sum(SIZES)
+    (folder / "3.parquet").unlink()
+    with pytest.raises(aliquot.SourceChangedError, match=r"3\.parquet: the file was removed"):
+        aliquot.map_batches(len, view, progress=False, max_failures=1.0)
+
+
 def bad_missing_column(path: Path) -> None:
     pq.write_table(pa.table({"n": [1, 2, 3]}), path)
 
@@ -376,7 +385,7 @@ def test_a_pipe_is_no_table(tmp_path: Path, name: str) -> None:
 
 def test_what_rows_cannot_be_copied_to_is_refused_before_the_run(folder: Path, tmp_path: Path) -> None:
     """They have no bytes."""
-    with pytest.raises(aliquot.UsageError, match=r"set_aside=.*no bytes of their own.*file and row"):
+    with pytest.raises(aliquot.UsageError, match=r"set_aside=.*no bytes of their own.*failures of the outcome"):
         aliquot.map_batches(total, f"{folder}/*.parquet", set_aside=tmp_path / "bad", progress=False)
 
 

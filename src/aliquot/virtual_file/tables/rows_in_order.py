@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from aliquot.errors import DataError, SourceChangedError, UsageError
@@ -83,9 +84,16 @@ class RowsInOrder(ABC):
         return self._ends[number - 1] if number else 0
 
 
-def check_unchanged(path: str, known: Known, stat: tuple[int, int]) -> None:
+def check_unchanged(path: str, known: Known, stat: Callable[[], tuple[int, int]]) -> None:
     """Raise if the size and time of a file are not those that it had when it was looked at."""
-    size_bytes, mtime_ns = stat
+    try:
+        size_bytes, mtime_ns = stat()
+    except DataError:
+        if os.path.lexists(path):
+            raise
+        raise SourceChangedError(
+            "the file was removed since it was looked at", path=path, advice="Put it back, and run again"
+        ) from None
     if (size_bytes, mtime_ns) == (known.size_bytes, known.mtime_ns):
         return
     what = "was rewritten"

@@ -230,7 +230,7 @@ class TablesSource(RowsInOrder, Source):
     def _check_unchanged(self, number: int) -> None:
         known, place = self._known[number], self.places[number]
         assert known is not None
-        check_unchanged(place.path, known, self.how.stat(place))
+        check_unchanged(place.path, known, lambda: self.how.stat(place))
 
     def _facts_of(self, number: int) -> Facts:
         known = self._known[number]

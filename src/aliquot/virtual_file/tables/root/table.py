@@ -68,7 +68,7 @@ class RootTable(Table):
         except ImportError as error:  # a compression whose library is not there says nothing about the file
             raise MissingExtraError(f"Reading {self.path} ({error})", self.extra) from error
         except NotImplementedError as error:  # nor does a kind of object that uproot does not know yet
-            raise UnreadableTable(f"has what uproot cannot read ({one_line(error)})", advice=OTHERS) from error
+            raise self._not_known(error) from error
 
     @classmethod
     def put_together(cls, parts: Sequence[_Entries], form: str) -> Any:
@@ -142,13 +142,17 @@ class RootTable(Table):
         except ImportError as error:
             raise MissingExtraError(f"Reading {self.path} ({error})", self.extra) from error
         except NotImplementedError as error:
-            raise UnreadableTable(f"has what uproot cannot read ({one_line(error)})", advice=OTHERS) from error
+            raise self._not_known(error) from error
         except OSError as error:
             raise UnreadableTable(f"cannot be read ({one_line(error)})", advice=_AGAIN) from error
         except Exception as error:
             raise UnreadableTable(
                 f"is damaged: uproot cannot make out what it has ({one_line(error)})", advice=_AGAIN
             ) from error
+
+    def _not_known(self, error: NotImplementedError) -> UnreadableTable:
+        advice = f"Other columns may do, or the file is damaged. {_AGAIN}" if self.columns else OTHERS
+        return UnreadableTable(f"has what uproot cannot read ({one_line(error)})", advice=advice)
 
     def _find(self, uproot: Any) -> Any:
         """The tree that is meant."""
