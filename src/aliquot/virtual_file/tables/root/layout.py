@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from operator import add
 from struct import Struct, unpack_from
 from struct import error as NotThereError  # noqa: N812  # bytes that end too early
 from typing import NamedTuple
@@ -76,7 +77,7 @@ class TreeLayout(NamedTuple):
 def find_layout(file: int, tree: str, wanted: Sequence[str] | None) -> TreeLayout | None:
     """Where the wanted branches, or all, have their baskets; None where only uproot may know. The file is open."""
     try:
-        return _Tree(*_tree_bytes(file, tree.encode())).layout(wanted)
+        return _Tree(*_tree_bytes(file, tree.encode()), os.fstat(file).st_size).layout(wanted)
     except (NotPlainError, NotThereError, IndexError, ValueError, OverflowError, OSError, ImportError):
         return None
 
@@ -95,11 +96,18 @@ def _tree_bytes(file: int, name: bytes) -> tuple[bytes, int]:
     name_bytes = _INT.unpack_from(head, 36 if far else 28)[0]
     at = begin + name_bytes
     if at + 64 > len(head):
-        head, at = os.pread(file, 64, at), 0
+        head, at = _read(file, 64, at), 0
     directory_version, _, _, keys_bytes, _ = _DIRECTORY.unpack_from(head, at)
     at += _DIRECTORY.size
     seek_keys = _position(head, at, 2, far=directory_version > _FAR)
-    return _object_bytes(file, *_find_key(os.pread(file, keys_bytes, seek_keys), name))
+    return _object_bytes(file, *_find_key(_read(file, keys_bytes, seek_keys), name))
+
+
+def _read(file: int, size: int, at: int) -> bytes:
+    """As many as that; where there are not so many, no memory is asked for them."""
+    if size < 0 or at + size > os.fstat(file).st_size:
+        raise NotPlainError
+    return os.pread(file, size, at)
 
 
 def _position(data: bytes, at: int, number: int, *, far: bool) -> int:
@@ -133,9 +141,9 @@ def _find_key(keys: bytes, wanted: bytes) -> tuple[int, int]:
 def _object_bytes(file: int, seek: int, total_bytes: int) -> tuple[bytes, int]:
     from aliquot.virtual_file.tables.root.blocks import decompressed
 
-    data = os.pread(file, total_bytes, seek)
+    data = _read(file, total_bytes, seek)
     there_bytes, _, object_bytes, _, key_bytes, _ = _KEY.unpack_from(data)
-    if there_bytes != total_bytes or len(data) != total_bytes:
+    if there_bytes != total_bytes:
         raise NotPlainError
     return bytes(decompressed(memoryview(data)[key_bytes:], object_bytes)), key_bytes
 
@@ -164,9 +172,10 @@ class _Branch(NamedTuple):
 class _Tree:
     """What a tree was written as. Positions are in its bytes; those that it has itself count its key too."""
 
-    def __init__(self, data: bytes, key_bytes: int) -> None:
+    def __init__(self, data: bytes, key_bytes: int, file_bytes: int) -> None:
         self._data = data
         self._key_bytes = key_bytes
+        self._file_bytes = file_bytes
         self._entries = 0
         self._places: dict[bytes, int] = {}  # of the branches
         self._counters: dict[int, bytes] = {}  # the names of leaves by their places
@@ -246,6 +255,8 @@ class _Tree:
         if offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
             raise NotPlainError
         if data[end] or 0 in seeks:  # it is in another file
+            raise NotPlainError
+        if max(map(add, seeks, sizes), default=0) > self._file_bytes or min((*seeks, *sizes), default=0) < 0:
             raise NotPlainError
         return _Branch(BranchLayout(dtype, counter, offsets, seeks, sizes), leaf_at, counter_at)
 
