@@ -36,7 +36,8 @@ def runs(*, everywhere: str | None) -> None:
         found.sort(key=lambda run: -run.changed_seconds)
         where = f"in {everywhere}"
     if not found:
-        click.echo(f"there are no runs {where}: 'aliquot run --help' says how to begin one", err=True)
+        elsewhere = "" if everywhere else "; 'aliquot runs --all .' also looks in other folders"
+        click.echo(f"there are no runs {where}: 'aliquot run --help' says how to begin one{elsewhere}", err=True)
     names = [run.name if everywhere is None else shown_path(run.path) for run in found]
     rows = [[name, *_columns(run)] for name, run in zip(names, found, strict=True)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

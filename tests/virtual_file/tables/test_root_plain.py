@@ -23,7 +23,7 @@ from aliquot.virtual_file.tables.root import table as root
 from aliquot.virtual_file.tables.root.layout import TreeLayout, find_layout
 from aliquot.virtual_file.tables.root.table import RootTable
 from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
-from tests.virtual_file.tables.making_root import write_tree
+from tests.virtual_file.tables.making_root import overwrite, write_tree
 
 KINDS = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]
 BY_ROOT = Path(__file__).parent / "samples" / "nano_tree.root"
@@ -251,6 +251,18 @@ def test_damage_is_found_by_both_or_does_not_matter(tmp_path: Path, seed: int) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(root, "find_layout", lambda *told: None)
         assert plain in (found(), undamaged)
+
+
+def test_what_is_wrong_with_a_basket_is_said(tmp_path: Path) -> None:
+    """Not only where uproot was when it noticed."""
+    path = write_tree(tmp_path / "a.root")
+    found = layout_of(path, "run")
+    assert found is not None
+    overwrite(path, found.branches["run"].seeks[1], 18)
+    with pytest.raises(BadRows) as caught:
+        table(path, "run").read(0, 300)
+    assert "while reading" not in caught.value.problem
+    assert (caught.value.start, caught.value.stop, caught.value.byte) == (100, 200, found.branches["run"].seeks[1])
 
 
 def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
