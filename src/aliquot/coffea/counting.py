@@ -111,9 +111,10 @@ def _look(options: dict[str, Any], tree: tuple[str, str]) -> CountedTree:
     try:
         if is_local(path):
             stat = stat_of(path)
-            check_root_header(path)
         facts = _plain_facts(path, name) if is_local(path) else None
         if facts is None:
+            if is_local(path):
+                check_root_header(path)
             with uproot.open({path: None}, **options) as file:
                 found = file[name]
                 facts = Facts(int(found.num_entries), _cluster_ends(found))

@@ -20,7 +20,7 @@ import uproot
 
 from aliquot.errors import MissingExtraError
 from aliquot.virtual_file.tables.root import table as root
-from aliquot.virtual_file.tables.root.layout import TreeLayout, find_layout
+from aliquot.virtual_file.tables.root.layout import KEY, NotPlainError, TreeLayout, _find_key, find_layout
 from aliquot.virtual_file.tables.root.table import RootTable
 from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
 from tests.virtual_file.tables.making_root import overwrite, write_tree
@@ -251,6 +251,13 @@ def test_damage_is_found_by_both_or_does_not_matter(tmp_path: Path, seed: int) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(root, "find_layout", lambda *told: None)
         assert plain in (found(), undamaged)
+
+
+def test_a_list_of_keys_that_never_ends_is_given_up() -> None:
+    """Keys of no bytes, four billion of them."""
+    key = KEY.pack(100, 4, 100, 0, 0, 1) + bytes(8) + b"\5TTree\6Events\0"
+    with pytest.raises(NotPlainError):
+        _find_key(KEY.pack(100, 4, 100, 0, KEY.size, 1) + b"\xff\xff\xff\xff" + key, b"Events")
 
 
 def test_what_is_wrong_with_a_basket_is_said(tmp_path: Path) -> None:

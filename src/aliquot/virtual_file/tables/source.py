@@ -73,7 +73,7 @@ class TablesSource(RowsInOrder, Source):
         self._settle()
 
     def look_here(self, seconds: float) -> None:
-        """Look at tables for so long, where the library that this takes is imported already; at all if few are left."""
+        """Look at tables for so long, or at all if the rest is as quick, where the library for it is imported."""
         library = find_table_class(self.how.format).library
         if library and library not in sys.modules:
             return

@@ -19,7 +19,7 @@ _ROOT_HEADER = Struct(">4sii")  # the version, where the first record begins; th
 _HEADER_BYTES = 512  # holds the directory too, mostly
 _LARGE = 1_000_000  # added to the version of a file above 2 GB
 _DIRECTORY = Struct(">hIIii")  # its version, two times, the bytes of its keys and of its name
-_KEY = Struct(">ihiIhh")  # bytes of it all, version, bytes of the object, time, bytes of the key, cycle
+KEY = Struct(">ihiIhh")  # bytes of it all, version, bytes of the object, time, bytes of the key, cycle
 _FAR = 1000  # added to the version of what has positions of 8 bytes
 _TREE = Struct(">qqqqqdiiiiIqqqqqq")
 _CLUSTER_RANGES = 10
@@ -118,17 +118,19 @@ def _position(data: bytes, at: int, number: int, *, far: bool) -> int:
 
 def _find_key(keys: bytes, wanted: bytes) -> tuple[int, int]:
     """Where the newest tree of that name is, or the only tree if there is no name; and its bytes with its key."""
-    *_, key_bytes, _ = _KEY.unpack_from(keys)
+    *_, key_bytes, _ = KEY.unpack_from(keys)
     count = _INT.unpack_from(keys, key_bytes)[0]
     at = key_bytes + 4
     newest: dict[bytes, tuple[int, bytes, tuple[int, int]]] = {}  # by name: the cycle, the class, the place
     for _ in range(count):
-        total_bytes, version, _, _, key_bytes, cycle = _KEY.unpack_from(keys, at)
+        total_bytes, version, _, _, key_bytes, cycle = KEY.unpack_from(keys, at)
         far = version > _FAR
-        kind, name_at = _text(keys, at + _KEY.size + (16 if far else 8))
+        kind, name_at = _text(keys, at + KEY.size + (16 if far else 8))
         name, _ = _text(keys, name_at)
         if name not in newest or cycle > newest[name][0]:
-            newest[name] = cycle, kind, (_position(keys, at + _KEY.size, 0, far=far), total_bytes)
+            newest[name] = cycle, kind, (_position(keys, at + KEY.size, 0, far=far), total_bytes)
+        if key_bytes <= 0:
+            raise NotPlainError  # it would never end
         at += key_bytes
     if wanted:
         newest = {wanted: newest[wanted]} if wanted in newest else {}
@@ -142,7 +144,7 @@ def _object_bytes(file: int, seek: int, total_bytes: int) -> tuple[bytes, int]:
     from aliquot.virtual_file.tables.root.blocks import decompressed
 
     data = _read(file, total_bytes, seek)
-    there_bytes, _, object_bytes, _, key_bytes, _ = _KEY.unpack_from(data)
+    there_bytes, _, object_bytes, _, key_bytes, _ = KEY.unpack_from(data)
     if there_bytes != total_bytes:
         raise NotPlainError
     return bytes(decompressed(memoryview(data)[key_bytes:], object_bytes)), key_bytes

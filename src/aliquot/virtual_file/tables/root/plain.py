@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aliquot.virtual_file.tables.root.baskets import Branch, TreeEntries
 from aliquot.virtual_file.tables.root.blocks import decompressed
 from aliquot.virtual_file.tables.root.entries import OVERLAP, check_flat
-from aliquot.virtual_file.tables.root.layout import BranchLayout, TreeLayout
+from aliquot.virtual_file.tables.root.layout import KEY, BranchLayout, TreeLayout
 
 if TYPE_CHECKING:
     import numpy
 
     Array = numpy.ndarray[Any, Any]
 
-_KEY = Struct(">ihiIh")  # bytes of it all, version, bytes of the content, time, bytes of the key
 _BASKET = Struct(">hiiiib")  # the last of its key: version, room, entry size, entries, where the content ends, a flag
 
 
@@ -75,7 +74,7 @@ class _Plain(Branch):
 
         entries = self.offsets[number + 1] - self.offsets[number]
         data = memoryview(os.pread(self._file, self._sizes[number], self._seeks[number]))
-        total_bytes, _, content_bytes, _, key_bytes = _KEY.unpack_from(data)
+        total_bytes, _, content_bytes, _, key_bytes, _ = KEY.unpack_from(data)
         *_, there, last, _ = _BASKET.unpack_from(data, key_bytes - _BASKET.size)
         if total_bytes != len(data) or not key_bytes <= last <= key_bytes + content_bytes:
             raise ValueError("it does not begin as baskets do")
