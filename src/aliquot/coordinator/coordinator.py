@@ -37,8 +37,10 @@ _FIRST_SIZES = (1, 4, 2, 8)
 _KNOWN_SIZES = 3
 # Where the front is wanted first, the first spans are this part of all: nobody knows yet how long a unit takes.
 _FIRST_ROUNDS = 32
-# A span is so many times as long as the overhead of a step.
-_OVERHEADS_A_ROUND = 20
+# A span is so many times as long as the overhead of a step; towards the end, where a long one would leave others idle.
+_OVERHEADS_A_ROUND, _OVERHEADS_AT_THE_END = 20, 4
+# Of an equal part of all that waits, a worker gets this much: who is slow with an equal part is the last.
+_PART_OF_EQUAL = 0.8
 # While someone is idle, look again at silent workers after this long.
 _WAKE_SECONDS = 0.02
 _WAKE_SECONDS_A_WORKER = 5e-5
@@ -663,18 +665,18 @@ class Coordinator:
     def _fair_units(self, worker: Worker) -> int:
         """How many of the waiting units a worker gets: an equal part for each that has none.
 
-        Where the front is wanted first, others have some already, and will want more: an equal part for each that there
-        is, ever less towards the end, so that nobody is left with a long span that cannot be cut any more.
+        Where the front is wanted first, others have some already, and will want more: less than an equal part for each
+        that there is, ever less towards the end, so that nobody is left with a long span that cannot be cut any more.
         """
         still_to_come = self._expected_workers - self._joined_workers
         if not self._front_first:
             return math.ceil(self._waiting.units / max(1, still_to_come, len(self._idle)))
-        fair = self._waiting.units / max(1, still_to_come, len(self._workers))
-        overhead_seconds = _OVERHEADS_A_ROUND * self.time.overhead
-        most = self._outlook.typical_units_in(max(self._round_seconds, overhead_seconds), worker)
+        fair = _PART_OF_EQUAL * self._waiting.units / max(1, still_to_come, len(self._workers))
+        overhead = self.time.overhead
+        most = self._outlook.typical_units_in(max(self._round_seconds, _OVERHEADS_A_ROUND * overhead), worker)
         if most is None:
             most = self.units / (_FIRST_ROUNDS * self._expected_workers)
-        least = self._outlook.typical_units_in(overhead_seconds, worker) or 1.0
+        least = self._outlook.typical_units_in(_OVERHEADS_AT_THE_END * overhead, worker) or 1.0
         return max(1, math.ceil(min(max(fair, least), most)))
 
     def _assign(
