@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
@@ -16,6 +15,8 @@ def to_json(value: Any) -> str:
     try:
         return _encode(value).decode()
     except UnicodeEncodeError:
+        import json
+
         return json.dumps(value)
 
 
@@ -24,4 +25,6 @@ def from_json(text: str) -> Any:
     try:
         return _decode(text)
     except msgspec.DecodeError:
+        import json
+
         return json.loads(text)
