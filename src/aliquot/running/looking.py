@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from aliquot.virtual_file.tables.source import TablesSource
 
 # With the library at hand here, looking is begun here: while workers import theirs, which takes about as long; or,
-# where they have it at once, for as long as they take to start.
+# where they have it at once, for as long as a run of their own would take at the least.
 _HERE_SECONDS = 0.4
-_BRIEFLY_SECONDS = 0.04
+_BRIEFLY_SECONDS = 0.1
 # So few are not worth a run.
 _FEW = 4
 _MOST_NAMED = 5

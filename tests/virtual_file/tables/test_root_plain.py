@@ -277,3 +277,34 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     os.truncate(path, BY_ROOT.stat().st_size - 1)
     with pytest.raises(UnreadableTable, match="cut off"):
         table(Path(path), "run", tree="Events").facts()
+
+
+# What was found once need not be found again
+
+
+def test_whoever_looked_tells_those_who_read_where_the_baskets_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small file is read with what is known of it, and nobody looks for its baskets a second time."""
+    path = write(tmp_path / "a.root", {"x": numpy.arange(5.0), "y": lists("i4", [1, 0, 2, 3, 0])})
+    detail = table(path, "x", "y").facts().detail
+    expected = table(path, "x", "y").read(0, 5).to_list()
+    monkeypatch.setattr(root, "find_layout", lambda *_: pytest.fail("it was looked for again"))
+    knowing = RootTable(str(path), columns=("x", "y"), form="awkward", detail=detail)
+    assert knowing.read(0, 5).to_list() == expected
+
+
+def test_what_another_release_has_found_is_found_again(tmp_path: Path) -> None:
+    """It may have been kept in the cache."""
+    path = write(tmp_path / "a.root", {"x": numpy.arange(5)})
+    knowing = RootTable(str(path), columns=("x",), form="numpy", detail=b"\x93\x01\x02")
+    assert knowing.read(0, 5)["x"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_of_many_baskets_nothing_is_sent_along(tmp_path: Path) -> None:
+    """Every worker is sent what is known of every file: that must stay small."""
+    basket = {f"x{number}": numpy.arange(5) for number in range(30)}
+    path = write(tmp_path / "a.root", basket, *[basket] * 10)
+    facts = table(path, *basket).facts()
+    assert facts.units == 55
+    assert facts.detail == b""

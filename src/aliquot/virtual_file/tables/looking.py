@@ -34,10 +34,12 @@ class HowRead(Struct, frozen=True):
     columns: tuple[str, ...] | None = None
     options: dict[str, Any] = {}
 
-    def table(self, place: TablePlace) -> Table:
+    def table(self, place: TablePlace, detail: bytes = b"") -> Table:
         """The table that is there, not opened yet."""
         table_class = find_table_class(self.format)
-        return table_class(place.path, place.inner, columns=self.columns, form=self.form, options=self.options)
+        return table_class(
+            place.path, place.inner, columns=self.columns, form=self.form, options=self.options, detail=detail
+        )
 
     def stat(self, place: TablePlace) -> tuple[int, int]:
         """Size and time of change of all files that the table is in."""

@@ -218,10 +218,10 @@ class TablesSource(RowsInOrder, Source):
         table = self._open.pop(number, None)
         if table is None:
             self._check_unchanged(number)
-            columns = self.how.columns
-            if columns is None and self._model is not None:
-                columns = tuple(self._model[1].columns)
-            table = msgspec.structs.replace(self.how, columns=columns).table(self.places[number])
+            how, detail = self.how, self._facts_of(number).detail
+            if how.columns is None and self._model is not None:
+                how, detail = msgspec.structs.replace(how, columns=tuple(self._model[1].columns)), b""
+            table = how.table(self.places[number], detail)
             while len(self._open) >= _MOST_OPEN:
                 self._open.pop(next(iter(self._open))).close()
         self._open[number] = table

@@ -22,6 +22,8 @@ class Facts(Struct, frozen=True):
     ends: tuple[int, ...] = ()
     columns: dict[str, str] = {}  # those that are read: a type, as text, for each
     problem: str = ""
+    # What the table itself would have to find out again before it can read rows: for those who read it, if it is short.
+    detail: bytes = b""
 
 
 class BadRows(Exception):  # noqa: N818  # a verdict for the caller, who knows the file; users see a DataError
@@ -91,12 +93,14 @@ class Table(ABC):
         columns: Sequence[str] | None = None,
         form: str,
         options: Mapping[str, Any] | None = None,
+        detail: bytes = b"",
     ) -> None:
         self.path = path
         self.inner = inner  # which table of the file, where it can have several: a tree, a dataset
         self.columns = None if columns is None else tuple(columns)
         self.form = form
         self.options = dict(options or {})
+        self.detail = detail  # of the `Facts` that were found earlier in the same file, unchanged, for the same columns
         self.check_options()
 
     def check_options(self) -> None:

@@ -15,6 +15,8 @@ from struct import Struct, unpack_from
 from struct import error as NotThereError  # noqa: N812  # bytes that end too early
 from typing import NamedTuple
 
+import msgspec
+
 _ROOT_HEADER = Struct(">4sii")  # the version, where the first record begins; then numbers of 4 bytes, or of 8
 _HEADER_BYTES = 512  # holds the directory too, mostly
 _LARGE = 1_000_000  # added to the version of a file above 2 GB
@@ -80,6 +82,22 @@ def find_layout(file: int, tree: str, wanted: Sequence[str] | None) -> TreeLayou
         return _Tree(*_tree_bytes(file, tree.encode()), os.fstat(file).st_size).layout(wanted)
     except (NotPlainError, NotThereError, IndexError, ValueError, OverflowError, OSError, ImportError):
         return None
+
+
+def pack_layout(layout: TreeLayout) -> bytes:
+    """In as few bytes as it takes."""
+    return _encoder.encode(layout)
+
+
+def unpack_layout(packed: bytes) -> TreeLayout | None:
+    """What `pack_layout` packed; None if that was another release."""
+    try:
+        return _decoder.decode(packed)
+    except msgspec.DecodeError:
+        return None
+
+
+_encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(TreeLayout)
 
 
 # The file

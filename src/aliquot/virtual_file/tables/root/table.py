@@ -11,7 +11,7 @@ from aliquot.virtual_file.source import ByteRange
 from aliquot.virtual_file.tables.forms import concatenate, from_numpy
 from aliquot.virtual_file.tables.ranges import joined
 from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, Entries, record_array
-from aliquot.virtual_file.tables.root.layout import find_layout
+from aliquot.virtual_file.tables.root.layout import TreeLayout, find_layout, pack_layout, unpack_layout
 from aliquot.virtual_file.tables.root.ntuple import NtupleEntries
 from aliquot.virtual_file.tables.root.plain import Pieces, plain_entries
 from aliquot.virtual_file.tables.root.tree import tree_entries
@@ -19,6 +19,7 @@ from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableT
 from aliquot.virtual_file.tables.wording import one_line
 
 _MOST_ENDS = 2000  # a stream is not cut more often, and every source of many files has them in memory
+_MOST_DETAIL_BYTES = 1024  # sent to each worker, for each file: to find out again takes longer than to read a small one
 _TREES = ("TTree", "TNtuple", "TNtupleD")
 _NTUPLE = "ROOT::RNTuple"
 _AGAIN = "Was it copied or downloaded completely? Get it again from where it came"
@@ -38,6 +39,7 @@ class RootTable(Table):
     extra: ClassVar[str] = "hep"
     _file: Any = None
     _entries: Entries | None = None
+    _layout: TreeLayout | None = None  # where it is a plain tree
     _leave_to_uproot = False
 
     @classmethod
@@ -48,7 +50,10 @@ class RootTable(Table):
     def facts(self) -> Facts:
         """Look at the tree, and where its baskets or clusters end."""
         entries = self._opened()
-        return Facts(entries.units, _thinned(entries.ends()), dict(entries.types))
+        detail = b"" if self._layout is None else pack_layout(self._layout)
+        if len(detail) > _MOST_DETAIL_BYTES:
+            detail = b""
+        return Facts(entries.units, _thinned(entries.ends()), dict(entries.types), detail=detail)
 
     def read(self, start: int, stop: int) -> Any:
         """As a batch."""
@@ -89,7 +94,7 @@ class RootTable(Table):
 
     def close(self) -> None:
         """Let go of the file, and of what was decoded."""
-        file, self._file, self._entries = self._file, None, None
+        file, self._file, self._entries, self._layout = self._file, None, None, None
         if file is not None:
             file.close()
 
@@ -112,8 +117,11 @@ class RootTable(Table):
         is_told = bool(getattr(uproot.interpretation.identify, "_registered_interpretations", None))
         if self.columns != () and not self._leave_to_uproot and not is_told:
             self._file = PlainFile(self.path)
-            layout = find_layout(self._file.descriptor, self.inner, self.columns)
+            layout = unpack_layout(self.detail) if self.detail else None
+            if layout is None:
+                layout = find_layout(self._file.descriptor, self.inner, self.columns)
             if layout is not None:
+                self._layout = layout
                 wanted = self.columns or tuple(layout.branches)
                 return plain_entries(self._file.descriptor, layout, wanted, self.form)
             self._file.close()
