@@ -85,7 +85,7 @@ class _Plain(Branch):
         numbers = numpy.frombuffer(content, self._dtype, end // self._dtype.itemsize)
         begins = None
         if end < content_bytes:
-            begins = numpy.frombuffer(content, ">i4", offset=end)[1:].astype(numpy.int64)
+            begins = numpy.frombuffer(content, ">i4", offset=end)[1:].astype(numpy.int32)
             if len(begins) != entries + 1:
                 raise ValueError(f"it says where {len(begins) - 1} entries begin, and has {entries}")
             begins -= key_bytes
@@ -129,6 +129,7 @@ class _Lists(_Plain):
         super().__init__(name, file, layout)
         self._counter = counter
         self._shared = shared  # where entries begin, by the first of a basket and the end of the last
+        self._shift = self._dtype.itemsize.bit_length() - 1  # from bytes to numbers, much faster than a division
 
     def decode(self, number: int) -> tuple[tuple[Array, Array], int]:
         """The numbers as they are in the file, and where those of each entry begin among them."""
@@ -141,7 +142,7 @@ class _Lists(_Plain):
             offsets = numpy.zeros(len(counts) + 1, numpy.int64)
             numpy.cumsum(counts, out=offsets[1:])
         else:
-            offsets = begins // self._dtype.itemsize
+            offsets = begins >> self._shift
         shared = self._shared.get((start, stop))
         if shared is not None and numpy.array_equal(shared, offsets):
             offsets = shared
@@ -215,6 +216,7 @@ class Pieces:
         at = numbers = 0
         for offsets, first, end in lists:
             after = at + end - first
-            numpy.add(offsets[first + 1 : end + 1], numbers - offsets[first], out=together[at + 1 : after + 1])
-            at, numbers = after, together[after]
+            before = numbers - int(offsets[first])
+            numpy.add(offsets[first + 1 : end + 1], before, out=together[at + 1 : after + 1], dtype=numpy.int64)
+            at, numbers = after, int(together[after])
         return together
