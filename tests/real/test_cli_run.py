@@ -119,6 +119,18 @@ def events_of(place: Path) -> list[str]:
         return [kind for _, kind, _ in journal.events()]
 
 
+def test_a_run_without_its_program_has_failed(place: Path) -> None:
+    """It says which program, and nothing is isolated; `status` still says it later."""
+    ran = aliquot(place, "run", "--split", "text=text.txt", "--join", "out=out.txt", "--", "no-such-program {text}")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "the program no-such-program was not found" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "set aside" not in aliquot(place, "runs").stdout
+    status = aliquot(place, "status", "out.txt").stdout
+    assert status.startswith("out.txt: failed\n")
+    assert "it ended with: the program no-such-program was not found" in status
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_how_to_go_on(place: Path, number: signal.Signals) -> None:
     """Exit code 130 without waiting for its steps, no process is left, and what it says can be typed."""

@@ -405,8 +405,63 @@ def test_a_command_over_nothing(numbers: Path) -> None:
 def test_a_program_that_is_not_there_ends_the_run_at_once(numbers: Path) -> None:
     """It would fail at every unit."""
     command = aliquot.Command("no-such-program {n} > {out}", split={"n": numbers}, join={"out": "out.txt"})
-    with pytest.raises(aliquot.CommandError, match="not found"):
+    with pytest.raises(aliquot.CommandError, match="the program no-such-program was not found"):
         aliquot.run(command, on=TWO, progress=False, max_failures=1.0)
+
+
+def status_in(directory: str) -> str:
+    with Journal.open(RunDirectory(directory).journal_path, read_only=True) as journal:
+        return str(journal.get("status"))
+
+
+@pytest.mark.parametrize("text", ["our-program {n} > {out}", "our-program /dev/stdin < {n}", "our-program {n} | cat"])
+def test_a_run_without_its_program_has_failed_and_goes_on_when_it_is_there(
+    numbers: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Nobody has interrupted it."""
+    program = numbers.parent / "bin" / "our-program"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    command = aliquot.Command(text, split={"n": numbers}, join={"out": "out.txt"})
+    with pytest.raises(aliquot.CommandError, match="the program our-program was not found") as caught:
+        aliquot.run(command, on=TWO, progress=False)
+    assert "once this is mended, the same again goes on" in caught.value.__notes__[-1]
+    assert status_in(".aliquot/out.txt") == "failed"
+    program.write_text('#!/bin/sh\ncat "$1"\n')
+    program.chmod(0o755)
+    assert aliquot.run(command, on=TWO, progress=False).is_complete
+    assert Path("out.txt").read_bytes() == numbers.read_bytes()
+    assert status_in(".aliquot/out.txt") == "done"
+
+
+def test_a_program_that_goes_away_while_it_is_run(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run has failed, and goes on when it is back."""
+    program = numbers.parent / "bin" / "our-program"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    program.write_text('#!/bin/sh\ngrep -q ^2500$ "$1" && mkdir once 2> /dev/null && mv "$0" "$0.away"\ncat "$1"\n')
+    program.chmod(0o755)
+    command = aliquot.Command("our-program {n} > {out}", split={"n": numbers}, join={"out": "out.txt"})
+    one = aliquot.sites.Local(cores=1)
+    with pytest.raises(aliquot.CommandError, match="the program our-program was not found"):
+        aliquot.run(command, on=one, progress=False, size=100, target_seconds=0.01)
+    assert status_in(".aliquot/out.txt") == "failed"
+    os.rename(f"{program}.away", program)
+    assert aliquot.run(command, on=one, progress=False).is_complete
+    assert Path("out.txt").read_bytes() == numbers.read_bytes()
+
+
+def test_a_full_disk_is_no_fault_of_what_is_run(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run is interrupted, and has not failed."""
+
+    def full(*_: object) -> None:
+        raise OutputError("no room", path="out.txt", is_out_of_room=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OutputsSink, "append", full)
+        with pytest.raises(OutputError, match="no room"):
+            doubled(numbers)
+    assert status_in(".aliquot/doubled.txt") == "interrupted"
 
 
 def test_a_command_that_fails_at_everything_is_at_fault_itself(numbers: Path) -> None:

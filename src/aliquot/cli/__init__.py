@@ -15,7 +15,7 @@ import sys
 import click
 
 from aliquot import __version__
-from aliquot.cli.ending import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_USAGE
+from aliquot.cli.ending import EXIT_FAILED, EXIT_INTERRUPTED, exit_code_of
 from aliquot.cli.wording import in_options
 from aliquot.errors import AliquotError
 
@@ -83,7 +83,7 @@ def main() -> None:
         sys.exit(0)
     except (AliquotError, OSError) as error:
         click.echo("\n".join([f"aliquot: {in_options(str(error))}", *_notes_of(error)]), err=True)
-        sys.exit(_exit_code_of(error))
+        sys.exit(exit_code_of(error))
     except Exception as error:
         if os.environ.get("ALIQUOT_DEBUG"):
             raise
@@ -95,9 +95,3 @@ def main() -> None:
 
 def _notes_of(error: BaseException) -> list[str]:
     return [in_options(note) for note in getattr(error, "__notes__", ())]
-
-
-def _exit_code_of(error: Exception) -> int:
-    from aliquot.running.outcome import UnitsFailedError
-
-    return EXIT_FAILED if isinstance(error, UnitsFailedError) else EXIT_WRONG_USAGE

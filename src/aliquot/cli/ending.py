@@ -25,6 +25,14 @@ _MOST_SHOWN = 20
 _WIDTH = 240
 
 
+def exit_code_of(error: Exception) -> int:
+    """Whether units or the command have failed, or nothing could be run as it was told."""
+    from aliquot.jobs import CommandError
+    from aliquot.running.outcome import UnitsFailedError
+
+    return EXIT_FAILED if isinstance(error, UnitsFailedError | CommandError) else EXIT_WRONG_USAGE
+
+
 def tell_failures(failures: Sequence[Failure], set_aside: str | None) -> None:
     """Name the units that were set aside."""
     from aliquot.running.outcome import count_units

@@ -12,7 +12,7 @@ from aliquot.cli.config import config_option, configured_command, with_config
 from aliquot.cli.ending import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
-    EXIT_WRONG_USAGE,
+    exit_code_of,
     tell_end,
     tell_failed,
     tell_interrupted,
@@ -116,7 +116,7 @@ def run_command(
 
     \b
     exit code 0: all units are done        2: wrong usage
-              1: units were set aside, or more failed than --max-failures allows
+              1: units were set aside, more failed than --max-failures allows, or a program is not there
             130: interrupted; the same command, or aliquot resume, goes on
     """
     ctx = click.get_current_context()
@@ -214,7 +214,8 @@ def _telling_interrupts(directory: RunDirectory, events: JsonEvents | None) -> I
     except (AliquotError, OSError) as error:
         if events is None:
             raise
-        events.emit("end", status="error", exit_code=EXIT_WRONG_USAGE, error=str(error))
+        exit_code = exit_code_of(error)
+        events.emit("end", status="error", exit_code=exit_code, error=str(error))
         if not events.is_on_stderr:
             raise
-        sys.exit(EXIT_WRONG_USAGE)
+        sys.exit(exit_code)

@@ -10,6 +10,7 @@ class About:
     name: str = ""
     command: str = ""
     status: str = ""  # running, interrupted, failed, finishing, done
+    ended_by: str = ""  # the error that ended it before its end, if one did
     units: int | None = None  # in all, where that is known
     done_units: int | None = None  # that will not be done again; after a crash, fewer than were reported
     inputs: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ def read_run(run: RunDirectory) -> tuple[Story, About]:
             name=summary.name,
             command=str(identity.get("command") or journal.get("label") or ""),
             status=summary.status,
+            ended_by=str(journal.get("ended by", "")),
             units=summary.units,
             done_units=summary.done_units,
             inputs=tuple(str(described["path"]) for described in identity.get("inputs") or ()),

@@ -16,7 +16,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from aliquot.journal import Journal, RunDirectory, boot_id
+from aliquot.errors import SiteError, UsageError
+from aliquot.journal import Journal, JournalError, RunDirectory, boot_id
 from aliquot.quantities import format_count
 from aliquot.running.earlier import Keeping, open_journal, refuse_foreign_targets, state_of
 from aliquot.running.outcome import Outcome, Report
@@ -47,6 +48,7 @@ class Record:
         self._try_failures_again(plan)
         if journal.get("status") != "finishing":  # from there it only goes on: some outputs may be gone from here
             journal.set("status", "running")
+        journal.set("ended by", "")
         journal.set("units", plan.units)
         journal.set("label", plan.label)
         journal.set("outputs", [output.path for output in self._keeping.outputs])
@@ -91,15 +93,16 @@ class Record:
         sink.remove_unknown_files()
         return restored
 
-    def interrupt(self, *, is_in_order: bool) -> None:
-        """Record that the run ends before its end, and what is known, unless it ends amid something."""
+    def break_off(self, error: BaseException, *, is_in_order: bool) -> None:
+        """Record that the run ends before its end and why, and what is known, unless it ends amid something."""
         with contextlib.suppress(Exception):
             if is_in_order:
                 self.recorder.checkpoint()
             else:
                 self.journal.roll_back()
             if self.journal.get("status") != "finishing":
-                self.journal.set("status", "interrupted")
+                self.journal.set("status", "failed" if _must_be_mended(error) else "interrupted")
+            self.journal.set("ended by", str(error) if isinstance(error, Exception) else "")
             self.journal.commit()
 
     def end(self, status: str, report: Report) -> None:
@@ -148,14 +151,22 @@ def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Out
             outcome = run(plan, record)
             record.end("done" if outcome.is_complete else "failed", outcome.report)
         except BaseException as error:
-            record.interrupt(is_in_order=isinstance(error, RunInterruptedError))
+            record.break_off(error, is_in_order=isinstance(error, RunInterruptedError))
             if isinstance(error, Exception):
-                error.add_note(f"aliquot: what is done is recorded in {directory.path}")
+                again = "; once this is mended, the same again goes on from there" if _must_be_mended(error) else ""
+                error.add_note(f"aliquot: what is done is recorded in {directory.path}{again}")
             raise
         if outcome.is_complete:
             _remove_pieces(directory)
             _remove_all_but(directory.failed, {f"unit-{failure.start}" for failure in outcome.failures})
     return outcome
+
+
+def _must_be_mended(error: BaseException) -> bool:
+    """Whether what was run is at fault, or its data; not whoever stopped it, nor a full disk or another such place."""
+    if not isinstance(error, Exception) or getattr(error, "is_out_of_room", False):
+        return False
+    return not isinstance(error, JournalError | SiteError | UsageError | OSError)
 
 
 def _remove_all_but(path: str, names: set[str]) -> None:

@@ -174,8 +174,11 @@ def test_a_missing_program_is_told() -> None:
     """With what to look for."""
     error = failure("no-such-program {x}")
     assert error.status == 127
+    assert "the program no-such-program was not found" in str(error)
     assert "Is the program installed" in str(error)
     assert "not found" in error.stderr
+    # A program that is there has told so of something else.
+    assert "the command exited with status 127" in str(failure("cat {x}; exit 127", place="other"))
 
 
 def test_a_failure_within_a_pipe_is_not_missed() -> None:

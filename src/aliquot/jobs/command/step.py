@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 _SHOWN_BYTES = 4096
 _SHOWN_LINES = 20
+_NOT_FOUND = 127  # what a shell exits with where a program is not there
 _ADVICE = {
     126: "Is it a program, and may it be executed?",
-    127: "Is the program installed, and found on the PATH?",
+    _NOT_FOUND: "Is the program installed, and found on the PATH?",
     "SIGKILL": "The system kills programs when memory runs out",
 }
 
@@ -79,9 +80,12 @@ class Step:
         return self.outputs
 
     def error(self, problem: str, *, status: int | None = None, signal: str | None = None) -> CommandError:
-        """What went wrong, with all that is known about it."""
+        """What went wrong with these units, with all that is known about it."""
+        return self._error(f"{problem} on {self._units()}", status=status, signal=signal)
+
+    def _error(self, problem: str, *, status: int | None, signal: str | None = None) -> CommandError:
         return CommandError(
-            f"{problem} on {self._units()}",
+            problem,
             command=self._script,
             status=status,
             signal=signal,
@@ -112,12 +116,29 @@ class Step:
             name = signal_name(exit_code - 128)  # as a shell tells that a program was killed
             problem = _advised(f"a program of {what} was killed by {name}", name)
             raise self.error(problem, status=exit_code, signal=name)
+        if exit_code == _NOT_FOUND:
+            self._raise_not_found(template, what)
         problem = _advised(f"{what} exited with status {exit_code}", exit_code)
         # A check is there to fail: what it finds is no mistake in it.
         is_check = template is self.command.check
         if exit_code == 1 and not is_check and "grep" in " ".join(template.programs()):
             problem += " (grep does so where nothing matches: write 'grep ... || [ $? = 1 ]' if that is no failure)"
         raise self.error(problem, status=exit_code)
+
+    def _raise_not_found(self, template: Template, what: str) -> None:
+        """Name the program, where the text of the command and the shell agree on which it is."""
+        said = _end_of(self._stderr)
+        missing = [name for name in template.programs() if name in said and not self._is_found(name)]
+        if missing:
+            programs = f"the program {missing[0]} was" if len(missing) == 1 else f"the programs {', '.join(missing)} were"
+            problem = _advised(f"{programs} not found, and {what} exited with status {_NOT_FOUND}", _NOT_FOUND)
+            raise self._error(problem, status=_NOT_FOUND)
+
+    def _is_found(self, program: str) -> bool:
+        import shutil
+
+        directory = self.directory if self.command.sandbox else self.command.directory
+        return shutil.which(os.path.join(directory, program) if "/" in program else program) is not None
 
     def _look_at_outputs(self) -> None:
         for name, path in self.outputs.items():
