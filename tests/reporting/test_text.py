@@ -28,19 +28,51 @@ def test_a_report_says_what_was_done_and_why_not_faster() -> None:
     assert "of core time was useful; ideal would be 2 min 12 s" in lines[4]
     assert lines[5].startswith("  Start-up took ")
     assert "memory: at most 2.3 GB a worker, allowed 3.0 GB" in lines
-    assert lines[-2] == "1 unit set aside:"
-    assert lines[-1].endswith(": ValueError: quality has 149 letters, sequence has 151")
+    assert lines[-3] == "1 unit set aside:"
+    assert lines[-2].endswith(": ValueError: quality has 149 letters, sequence has 151")
+    assert lines[-1] == "    in read <SRR.77>"
 
 
-def test_a_report_is_never_longer_than_a_screen() -> None:
+def set_aside(unit: int, error: str) -> Event:
+    return (9.0, "set aside", {"start": unit, "stop": unit + 1, "error": error})
+
+
+def test_a_report_is_not_longer_than_a_screen_but_for_its_reasons() -> None:
     """However much went wrong, and however long the names are."""
-    failed = [
-        (9.0 + n, "set aside", {"start": 10**7 + n, "stop": 10**7 + n + 1, "error": "x" * 999}) for n in range(99)
-    ]
-    lines = report_lines(tell_story([*an_afternoon(), *failed]), About("n" * 500, "c" * 5000, "failed", units=5))
-    assert len(lines) <= MOST_LINES
+    failed = [set_aside(10**7 + n, "x" * 99_999) for n in range(99)]
+    about = About("n" * 500, "c" * 5000, "failed", units=5)
+    lines = report_lines(tell_story([*an_afternoon(), *failed]), about)
+    assert lines.index("100 units set aside:") <= MOST_LINES
     assert max(map(len, lines)) <= 120
-    assert lines[-1] == "  and 96 more"
+    assert len(lines) < 200
+    assert "  and 96 more" in lines
+    assert lines[-1].endswith("--html' writes")
+    status = status_lines(tell_story([*an_afternoon(), *failed]), about)
+    assert len(status) <= MOST_LINES
+    assert max(map(len, status)) <= 120
+
+
+def test_a_long_reason_is_told_whole() -> None:
+    """Of the first failure with all its lines, of the others their first; and nothing else is said to be left out."""
+    reason = " ".join(f"word{number}" for number in range(100))
+    told = report_lines(tell_story([*half_done(), set_aside(700, f"{reason}\nstderr: end")]), RUN)
+    assert max(map(len, told)) <= 120
+    assert reason in " ".join(line.strip() for line in told)
+    assert told[-1] == "    stderr: end"
+    several = [set_aside(700, "ValueError: one"), set_aside(701, f"{reason}\nstderr: end")]
+    told = report_lines(tell_story([*half_done(), *several]), RUN)
+    assert reason in " ".join(line.strip() for line in told)
+    assert told[-1] == "  more of it is in the page that 'aliquot report out.sam --html' writes"
+    assert len(status_lines(tell_story([*half_done(), *several]), RUN)) == 8
+
+
+def test_what_ended_a_run_before_its_end_is_told() -> None:
+    """While it has not been mended."""
+    about = dataclasses.replace(RUN, status="failed", ended_by="the program bwa was not found\nThe command was: bwa")
+    for lines in (report_lines(tell_story(half_done()), about), status_lines(tell_story(half_done()), about)):
+        assert "it ended with: the program bwa was not found" in lines
+    about = dataclasses.replace(about, status="done")
+    assert not any("ended with" in line for line in report_lines(tell_story(half_done()), about))
 
 
 def test_nothing_reaches_a_terminal_that_could_upset_it() -> None:
@@ -49,7 +81,8 @@ def test_nothing_reaches_a_terminal_that_could_upset_it() -> None:
     events: list[Event] = [*half_done(), (261.0, "set aside", {"start": 700, "stop": 701, "error": error})]
     lines = report_lines(tell_story(events), About("a\nb", "sort \x1b[2J"))
     assert all(line.isprintable() for line in lines)
-    assert lines[-1] == "  unit 700: \N{REPLACEMENT CHARACTER}[31mred\N{REPLACEMENT CHARACTER}"
+    assert lines[-2] == "  unit 700: \N{REPLACEMENT CHARACTER}[31mred\N{REPLACEMENT CHARACTER}"
+    assert lines[-1] == "    second line"
 
 
 def test_before_any_report_that_is_said() -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from aliquot.quantities import format_bytes, format_count, format_seconds
 from aliquot.reporting.about import About, one_line
 from aliquot.reporting.losses import format_share, format_steps
-from aliquot.reporting.story import RECENT_SECONDS, Story
+from aliquot.reporting.story import RECENT_SECONDS, SetAside, Story
 
 MOST_LINES = 20
 _WIDTH = 110
 _MOST_LOSSES = 6
 _MOST_FAILURES = 4
+_MOST_REASON_LINES = 40
 
 
 def report_lines(story: Story, about: About) -> list[str]:
-    """What was done, how close to ideal it ran and why not closer, what was set aside; at most 20 lines."""
+    """What was done, how close to ideal it ran and why not closer, what was set aside.
+
+    At most 20 lines, and the reasons of failures, which are told whole.
+    """
     totals = story.totals
     lines = [one_line(": ".join(part for part in (about.name, about.status) if part), _WIDTH)]
     if about.command:
@@ -26,8 +32,8 @@ def report_lines(story: Story, about: About) -> list[str]:
         lines += _what_was_done(story, about)
         lines += _why(story)
     lines += _memory(story)
-    lines += _trouble(story)
-    return [line for line in lines if line][:MOST_LINES]
+    lines.append(_counted_trouble(story))
+    return [*[line for line in lines if line][:MOST_LINES], *_reasons(story, about), *_ended_by(about)]
 
 
 def status_lines(story: Story, about: About, held_by: str | None = None) -> list[str]:
@@ -51,7 +57,8 @@ def status_lines(story: Story, about: About, held_by: str | None = None) -> list
     restarts = len(story.sittings) - 1
     again = f", restarted {'once' if restarts == 1 else f'{restarts} times'}" if restarts > 0 else ""
     lines.append(f"{workers if held_by is not None else 'nobody works on it'}{again}")
-    lines += _trouble(story)
+    lines += [_counted_trouble(story), *_first_lines_of_failures(story)]
+    lines += _ended_by(about)
     if held_by is not None:
         lines.append(one_line(f"held by {held_by}", _WIDTH))
     elif about.status not in ("done", ""):
@@ -125,7 +132,7 @@ def _memory(story: Story) -> list[str]:
     return [f"memory: at most {format_bytes(totals.peak_bytes)} a worker{allowed}"]
 
 
-def _trouble(story: Story) -> list[str]:
+def _counted_trouble(story: Story) -> str:
     totals = story.totals
     counted = [
         _count(count, noun) + after
@@ -136,15 +143,67 @@ def _trouble(story: Story) -> list[str]:
         )
         if count
     ]
-    lines = [", ".join(counted)]
-    if totals.set_aside_units:
-        lines.append(f"{_count(totals.set_aside_units, 'unit')} set aside:")
-    items = story.set_aside
-    for item in items[:_MOST_FAILURES]:
-        units = f"unit {item.start}" if item.stop == item.start + 1 else f"units {item.start} to {item.stop - 1}"
-        lines.append("  " + one_line(f"{units}: {one_line(item.error, _WIDTH)}", _WIDTH))
-    if len(items) > _MOST_FAILURES:
-        lines.append(f"  and {format_count(len(items) - _MOST_FAILURES)} more")
+    return ", ".join(counted)
+
+
+def _first_lines_of_failures(story: Story) -> list[str]:
+    """What was set aside and why, a line each."""
+    lines = _set_aside_title(story)
+    for item in story.set_aside[:_MOST_FAILURES]:
+        lines.append("  " + one_line(f"{_units(item)}: {one_line(item.error, _WIDTH)}", _WIDTH))
+    return lines + _uncounted(story)
+
+
+def _reasons(story: Story, about: About) -> list[str]:
+    """What was set aside and why: of the first all lines, of others, which are mostly like it, the first; none is cut.
+
+    Where that leaves something out, it says where more of it is.
+    """
+    lines, is_whole = _set_aside_title(story), len(story.set_aside) <= _MOST_FAILURES
+    for item in story.set_aside[:_MOST_FAILURES]:
+        told = _printable_lines(item.error) or [""]
+        shown = told if item is story.set_aside[0] else told[:1]
+        is_whole = is_whole and shown == told
+        lines += _wrapped(f"{_units(item)}: {shown[0]}", "  ")
+        for line in shown[1:]:
+            lines += _wrapped(line, "    ")
+    lines += _uncounted(story)
+    if not is_whole:
+        lines.append(f"  more of it is in the page that 'aliquot report {one_line(about.name, 50)} --html' writes")
+    return lines
+
+
+def _set_aside_title(story: Story) -> list[str]:
+    units = story.totals.set_aside_units
+    return [f"{_count(units, 'unit')} set aside:"] if units else []
+
+
+def _uncounted(story: Story) -> list[str]:
+    more = len(story.set_aside) - _MOST_FAILURES
+    return [f"  and {format_count(more)} more"] if more > 0 else []
+
+
+def _ended_by(about: About) -> list[str]:
+    """The error that ended a run before its end; its first line mostly says it all."""
+    told = _printable_lines(about.ended_by)
+    return _wrapped(f"it ended with: {told[0]}", "") if told and about.status != "done" else []
+
+
+def _units(item: SetAside) -> str:
+    return f"unit {item.start}" if item.stop == item.start + 1 else f"units {item.start} to {item.stop - 1}"
+
+
+def _printable_lines(text: str) -> list[str]:
+    """All lines with something in them, without what would upset a terminal."""
+    return [one_line(line, len(line)) for line in text.splitlines() if line.strip()]
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    """Over as many lines as it takes, but for what nobody reads to its end."""
+    lines = textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+    if len(lines) > _MOST_REASON_LINES:
+        left = sum(map(len, lines[_MOST_REASON_LINES:]))
+        lines = [*lines[:_MOST_REASON_LINES], f"{indent}  ... and {format_count(left)} more characters"]
     return lines
 
 
