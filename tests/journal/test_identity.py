@@ -127,6 +127,66 @@ def test_commands_and_all_else(reads: Path) -> None:
     assert differences({"check": "x"}, {}) == ["check was 'x' and is not given now"]
 
 
+CSV = {"name": "csv", "options": {"delimiter": ",", "header": True}}
+
+
+def a_table(*tables: str, **how: Any) -> list[Any]:
+    return [{"format": "root", "form": "awkward", "columns": None, "options": {}, **how}, list(tables)]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ([CSV], [{"name": "lines", "options": {}}], "the format was csv and is lines"),
+        ([CSV], [a_table()], "the format was csv and is root"),
+        (
+            [CSV],
+            [{"name": "csv", "options": {"delimiter": ";", "header": True}}],
+            "the option delimiter of the format csv was ',' and is ';'",
+        ),
+        ([CSV], [CSV, CSV], "what is divided is read from 2 sources, and was from 1"),
+        ([CSV, CSV], [CSV, a_table()], "the format of source 2 was csv and is root"),
+        ([CSV], [{**CSV, "class": "mine:Csv"}], "the format csv is that of mine:Csv now and was aliquot's own"),
+        ([a_table()], [a_table(columns=["pt", "eta"])], "the columns were all of them and are pt, eta"),
+        ([a_table(form="numpy")], [a_table()], "a batch was numpy and is awkward (as_=)"),
+        ([a_table("Events", "Events")], [a_table("Runs", "Runs")], "the table was Events and is Runs"),
+        ([a_table("Events")], [a_table("")], "the table was Events and is not given now"),
+        ([a_table(columns=[*"abcdefghijklmn"])], [a_table(columns=[*"bcdefghijklmnop"])], "o, p added; a left out"),
+        (None, [CSV], "what is divided is read from files now, and was not"),
+        ([CSV], None, "what is divided is read from something else now, and was read from files"),
+        ([{"what": 1}], [{"what": 2}], "units are read in another way than they were"),
+    ],
+)
+def test_how_units_are_read_is_told_in_words(before: Any, now: Any, told: str) -> None:
+    """Whatever has changed of it, nobody has to read JSON."""
+    (sentence,) = differences({"reading": before}, {"reading": now})
+    assert sentence.endswith(told)
+    assert not set(sentence) & set('{}[]"')
+
+
+def test_units_datasets_and_outputs_are_told_in_words() -> None:
+    """Each that differs, by its name."""
+    before = {"units": [0, 5000], "datasets": [["data", 10], ["mc", 20]], "join": [["out", "a.txt", "concat"]]}
+    now = {"units": [5, 40], "datasets": [["data", 30], ["other", 20]], "join": [["out", "b.csv", "csv"]]}
+    assert differences(before, now) == [
+        "the first unit is 5 now and was 0",
+        "there are 40 units now, and there were 5,000",
+        "the dataset 'mc' is not given now",
+        "the dataset 'other' is given and was not",
+        "the dataset 'data' has 30 units now and had 10 units",
+        "the output {out} went to a.txt and goes to b.csv now",
+        "the output {out} was joined by the rule concat and is joined by csv now",
+    ]
+    assert differences({"join": [["a", "a", "sum"]]}, {"join": [["b", "b", "sum"]]}) == [
+        "{a} was an output and is none now",
+        "{b} is an output and was none",
+    ]
+    assert differences({"unordered": False, "pairs": [1, [2, 3]]}, {"unordered": True, "pairs": [4, {"x": None}]}) == [
+        "unordered was no and is yes",
+        "pairs was 1, (2, 3) and is 4, (x=nothing)",
+    ]
+
+
 def _install(path: Path, text: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")

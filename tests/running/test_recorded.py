@@ -381,6 +381,20 @@ def test_what_has_changed_of_a_function_and_its_items_is_told_in_words(tmp_path:
         assert caught.value.changes == changes
 
 
+def test_another_reading_of_the_same_file_is_told_in_words(numbers: Path) -> None:
+    """Which units are read, and how, is part of what a run is."""
+    assert aliquot.map_batches(len, numbers, progress=False, run_dir="run") == 5000
+    for source, changes in (
+        (aliquot.open(numbers)[10:], ("there are 4,990 units now, and there were 5,000", "the first unit is 10 now")),
+        (aliquot.open(numbers, "csv", header=False), ("the format was lines and is csv",)),
+        (aliquot.open(numbers, encoding="latin-1"), ("the option encoding of the format lines was 'utf-8' and is",)),
+    ):
+        with pytest.raises(RunChangedError) as caught:
+            aliquot.map_batches(len, source, progress=False, run_dir="run")
+        told = zip(caught.value.changes, changes, strict=True)
+        assert all(sentence.startswith(change) for sentence, change in told)
+
+
 def test_a_run_that_is_done_tells_the_same_again(numbers: Path) -> None:
     """Its failures and its report are those of the first time."""
     command = failing_at(numbers, "3")

@@ -12,11 +12,19 @@ import os
 import shutil
 import stat
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aliquot.errors import DataError
 from aliquot.hashing import blake2b
+from aliquot.journal.comparing import (
+    compare_datasets,
+    compare_first_units,
+    compare_outputs,
+    compare_readings,
+    compare_units,
+    compare_values,
+)
 from aliquot.journal.json_text import from_json, to_json
 from aliquot.quantities import format_bytes, format_count
 
@@ -69,8 +77,10 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
             found += _compare_inputs(before or [], now or [])
         elif key == "programs":
             found += _compare_programs(before or [], now or [])
+        elif key in _COMPARED_BY:
+            found += _COMPARED_BY[key](before, now)
         else:
-            found.append(_compare_values(key, before, now))
+            found += compare_values(_CALLED.get(key, key), before, now)
     return found
 
 
@@ -177,17 +187,20 @@ def _compare_functions(before: Any, now: Any, name: Any) -> str:
     return f"{called} has changed"
 
 
-def _compare_values(key: str, before: Any, now: Any) -> str:
-    name = "the command" if key == "command" else key
-    if before is None:
-        return f"{name} is {_show(now)} and was not given"
-    if now is None:
-        return f"{name} was {_show(before)} and is not given now"
-    if isinstance(before, dict) and isinstance(now, dict):
-        changed = [inner for inner in dict.fromkeys([*before, *now]) if before.get(inner) != now.get(inner)]
-        return "; ".join(_compare_values(f"{key} {inner!r}", before.get(inner), now.get(inner)) for inner in changed)
-    return f"{name} was {_show(before)} and is {_show(now)}"
-
+# What a person calls them, where that is not their own name.
+_CALLED = {
+    "command": "the command",
+    "directory": "the directory that it runs in",
+    "split": "what is split",
+    "named": "what the command names",
+}
+_COMPARED_BY: Mapping[str, Callable[[Any, Any], list[str]]] = {
+    "reading": compare_readings,
+    "units": compare_units,
+    "first unit": compare_first_units,
+    "join": compare_outputs,
+    "datasets": compare_datasets,
+}
 
 _SAID_OF_KIND = {
     "file": "is a file",
@@ -219,7 +232,3 @@ def _date(described: dict[str, Any]) -> str:
     if "mtime_ns" not in described:
         return "at an unknown time"
     return datetime.datetime.fromtimestamp(described["mtime_ns"] / 1e9).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _show(value: Any) -> str:
-    return repr(value) if isinstance(value, str) else to_json(value)

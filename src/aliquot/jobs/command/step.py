@@ -130,7 +130,9 @@ class Step:
         said = _end_of(self._stderr)
         missing = [name for name in template.programs() if name in said and not self._is_found(name)]
         if missing:
-            programs = f"the program {missing[0]} was" if len(missing) == 1 else f"the programs {', '.join(missing)} were"
+            programs = (
+                f"the program {missing[0]} was" if len(missing) == 1 else f"the programs {', '.join(missing)} were"
+            )
             problem = _advised(f"{programs} not found, and {what} exited with status {_NOT_FOUND}", _NOT_FOUND)
             raise self._error(problem, status=_NOT_FOUND)
 
