@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # for those who read types, without importing typing for thos
     from aliquot.running.calls import imap, map, map_batches, run
     from aliquot.running.outcome import Failure, Outcome, Report, UnitsFailedError, UnitsSetAsideWarning
     from aliquot.running.simulating import Simulation, simulate
+    from aliquot.running.stopping import RunInterruptedError
     from aliquot.slices import Slice
     from aliquot.virtual_file import ByteRange, Format, VirtualFile, open, register_format, together
     from aliquot.virtual_file.tables.registry import register_table
@@ -63,6 +64,7 @@ _MODULES = {
     "aliquot.running.calls": ("imap", "map", "map_batches", "run"),
     "aliquot.running.outcome": ("Failure", "Outcome", "Report", "UnitsFailedError", "UnitsSetAsideWarning"),
     "aliquot.running.simulating": ("Simulation", "simulate"),
+    "aliquot.running.stopping": ("RunInterruptedError",),
     "aliquot.slices": ("Slice",),
     "aliquot.virtual_file": ("ByteRange", "Format", "VirtualFile", "open", "register_format", "together"),
     "aliquot.virtual_file.tables.registry": ("register_table",),
@@ -96,6 +98,7 @@ __all__ = [  # the names are those of the tables above
     "Part",
     "Report",
     "Resources",
+    "RunInterruptedError",
     "Simulation",
     "SiteError",
     "Slice",

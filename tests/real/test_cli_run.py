@@ -133,14 +133,15 @@ def test_a_run_without_its_program_has_failed(place: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_how_to_go_on(place: Path, number: signal.Signals) -> None:
-    """Exit code 130 without waiting for its steps, no process is left, and what it says can be typed."""
+    """The exit code is that of the signal, no step is waited for, no process left, and what it says can be typed."""
     with gated_run(place) as script:
         wait_until_some_is_done(place)
         os.killpg(script.process.pid, number)
         code, out, told = script.finish()
         script.wait_until_nothing_is_left()
-    assert (code, out) == (130, "")
+    assert (code, out) == (128 + number, "")
     assert "Traceback" not in told
+    assert "interrupted" in aliquot(place, "runs").stdout
     advice = told.partition("Go on with: ")[2].strip()
     assert advice == "aliquot resume out.txt"
     assert not (place / "out.txt").exists()

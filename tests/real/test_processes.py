@@ -124,6 +124,33 @@ def test_after_ctrl_c_the_program_can_go_on(tmp_path: Path) -> None:
         script.wait_until_nothing_is_left()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_recorded_call_that_is_interrupted_goes_on_when_it_is_made_again(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Its own exception says where it is recorded, and which signal it was; what is done is not done again."""
+    source = (
+        "def slow(n):\n"
+        "    os.write(2, b'.')\n"
+        "    if n == 3 and not os.path.exists('go'): print('ready', flush=True); time.sleep(60)\n"
+        "    return n\n"
+        "def call(): return aliquot.map(slow, range(5), target_seconds=0, run_dir='run', progress=False,\n"
+        "                               on=aliquot.sites.Local(cores=1))\n"
+        "try: call()\n"
+        "except aliquot.RunInterruptedError as interrupted:\n"
+        "    print(interrupted.signal_number, 'recorded in' in str(interrupted), flush=True)\n"
+        "open('go', 'w').close()\n"
+        "print(call())\n"
+    )
+    with Script(tmp_path, source) as script:
+        assert script.line() == "ready"
+        script.process.send_signal(number)
+        code, out, err = script.finish()
+        script.wait_until_nothing_is_left()
+    assert (code, out) == (0, f"{number.value} True\n[0, 1, 2, 3, 4]\n")
+    assert err.count(".") < 9
+
+
 def test_ctrl_c_ends_a_loop_over_a_stream(tmp_path: Path) -> None:
     """Where the loop waits for a value that takes long."""
     source = _LONG + (

@@ -15,7 +15,7 @@ import sys
 import click
 
 from aliquot import __version__
-from aliquot.cli.ending import EXIT_FAILED, EXIT_INTERRUPTED, exit_code_of
+from aliquot.cli.ending import EXIT_FAILED, exit_code_of, exit_code_of_interrupt
 from aliquot.cli.wording import in_options
 from aliquot.errors import AliquotError
 
@@ -74,9 +74,10 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        sys.exit(EXIT_INTERRUPTED)
+    except (click.exceptions.Abort, KeyboardInterrupt) as error:
+        # A run that is recorded says how to go on.
+        click.echo(f"aliquot: {error}" if str(error) else "interrupted", err=True)
+        sys.exit(exit_code_of_interrupt(error))
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not complain about it at its end.
         sys.stdout = None

@@ -21,6 +21,8 @@ EXIT_FAILED = 1
 EXIT_WRONG_USAGE = 2
 EXIT_INTERRUPTED = 130
 
+# A shell adds this to the number of the signal that has ended a program.
+_BY_SIGNAL = 128
 _MOST_SHOWN = 20
 _WIDTH = 240
 
@@ -31,6 +33,13 @@ def exit_code_of(error: Exception) -> int:
     from aliquot.running.outcome import UnitsFailedError
 
     return EXIT_FAILED if isinstance(error, UnitsFailedError | CommandError) else EXIT_WRONG_USAGE
+
+
+def exit_code_of_interrupt(error: BaseException) -> int:
+    """130 after Ctrl-C, 143 after SIGTERM: as if the signal itself had ended it."""
+    from aliquot.running.stopping import RunInterruptedError
+
+    return _BY_SIGNAL + error.signal_number if isinstance(error, RunInterruptedError) else EXIT_INTERRUPTED
 
 
 def tell_failures(failures: Sequence[Failure], set_aside: str | None) -> None:

@@ -11,8 +11,8 @@ import click
 from aliquot.cli.config import config_option, configured_command, with_config
 from aliquot.cli.ending import (
     EXIT_FAILED,
-    EXIT_INTERRUPTED,
     exit_code_of,
+    exit_code_of_interrupt,
     tell_end,
     tell_failed,
     tell_interrupted,
@@ -117,7 +117,7 @@ def run_command(
     \b
     exit code 0: all units are done        2: wrong usage
               1: units were set aside, more failed than --max-failures allows, or a program is not there
-            130: interrupted; the same command, or aliquot resume, goes on
+            130: interrupted by Ctrl-C, 143: by SIGTERM; the same command, or aliquot resume, goes on
     """
     ctx = click.get_current_context()
     split, join = with_config(ctx, "split", split), with_config(ctx, "join", join)
@@ -205,12 +205,13 @@ def _telling_interrupts(directory: RunDirectory, events: JsonEvents | None) -> I
     """Say how to go on, or what went wrong, also to programs."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        exit_code = exit_code_of_interrupt(error)
         if events is not None:
-            events.emit("end", status="interrupted", exit_code=EXIT_INTERRUPTED)
+            events.emit("end", status="interrupted", exit_code=exit_code)
         if events is None or not events.is_on_stderr:
             tell_interrupted(directory)
-        sys.exit(EXIT_INTERRUPTED)
+        sys.exit(exit_code)
     except (AliquotError, OSError) as error:
         if events is None:
             raise

@@ -72,6 +72,7 @@ class Stopper:
     """Whether somebody wants the run to stop; asked between events."""
 
     is_wanted = False
+    signal_number: int | None = None  # who wants it, where that is a signal
 
 
 class Watcher(Protocol):

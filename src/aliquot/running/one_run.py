@@ -98,7 +98,7 @@ def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) ->
     elif options.set_aside is not None and plan.view is not None:
         write_set_aside(plan.view, failures, options.set_aside)
     if coordinator.is_halted:
-        _raise_interrupted(record)
+        _raise_interrupted(record, stopper)
     report = _make_report(coordinator, workplace, tally, results, time.monotonic() - began_seconds)
     # Where all units failed there is nothing to join, and so no value, however many may fail.
     has_value = plan.is_streamed or results.outcome is not None or coordinator.done_units > 0
@@ -126,7 +126,8 @@ def _go_on(
     """Begin with what earlier sittings have done; while this lasts, a signal stops the run in good order."""
     from aliquot.running.stopping import stopping_on_signals
 
-    def stop() -> None:
+    def stop(signal_number: int) -> None:
+        stopper.signal_number = signal_number
         stopper.is_wanted = True
         workplace.wake()
 
@@ -137,11 +138,15 @@ def _go_on(
         yield
 
 
-def _raise_interrupted(record: Record | None) -> None:
+def _raise_interrupted(record: Record | None, stopper: Stopper) -> None:
+    import signal
+
     from aliquot.running.stopping import RunInterruptedError
 
     where = "" if record is None else f"; what is done is recorded in {record.directory.path}"
-    raise RunInterruptedError(f"interrupted{where}. The same call goes on with it")
+    raise RunInterruptedError(
+        f"interrupted{where}. The same call goes on with it", signal_number=stopper.signal_number or signal.SIGINT
+    )
 
 
 def value_of(plan: Plan) -> Any:

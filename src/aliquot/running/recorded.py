@@ -151,7 +151,7 @@ def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Out
             outcome = run(plan, record)
             record.end("done" if outcome.is_complete else "failed", outcome.report)
         except BaseException as error:
-            record.break_off(error, is_in_order=isinstance(error, RunInterruptedError))
+            record.break_off(error, is_in_order=isinstance(error, RunInterruptedError) and error.is_in_order)
             if isinstance(error, Exception):
                 again = "; once this is mended, the same again goes on from there" if _must_be_mended(error) else ""
                 error.add_note(f"aliquot: what is done is recorded in {directory.path}{again}")
