@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 
 from aliquot.coordinator import AppendInOrder, Coordinator, Progressed, Restored, WorkerJoined
-from aliquot.running.progress import Lines, Pace, Silent, describe, make_progress
+from aliquot.running.progress import Fact, Lines, Pace, Silent, describe, draw, find_facts, make_progress
 from aliquot.running.tally import Tally
 
 
@@ -56,6 +59,56 @@ def test_the_facts_are_units_rate_step_workers_memory_and_time_left() -> None:
         "5.0 MB",
         "40.0 s left",
     ]
+
+
+def drawn(label: str, facts: list[Fact], width: int) -> str:
+    """What is on a terminal of that width."""
+    console = Console(width=width, file=io.StringIO(), color_system=None, legacy_windows=False)
+    with console.capture() as capture:
+        console.print(draw(label, 0.2, facts, width))
+    (line,) = capture.get().splitlines()
+    return line.rstrip()
+
+
+MANY = [
+    Fact("12,345,678 of 123,456,789 units (10%)", 0),
+    Fact("123,456/s", 2),
+    Fact("12,345 a step", 5),
+    Fact("15 of 16 workers busy", 4),
+    Fact("1.2 GB of 123.4 GB", 3),
+    Fact("12 set aside", 1),
+    Fact("15 min 23 s left", 0),
+]
+
+
+@pytest.mark.parametrize("label", ["bwa", "a_function_with_quite_a_long_name_as_some_of_them_have", "<lambda>"])
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_on_a_terminal_the_time_left_is_whole(label: str, width: int) -> None:
+    """What is less important is left out, and no more of it than must be."""
+    line = drawn(label, MANY, width)
+    assert len(line) <= width
+    assert line.endswith(", 15 min 23 s left")
+    assert "12,345,678 of 123,456,789 units (10%)" in line
+    assert line.startswith(label[:7])
+
+
+def test_the_least_important_is_left_out_first() -> None:
+    """And where there is room, nothing is."""
+    assert drawn("bwa", MANY, 200).endswith(", ".join(fact.text for fact in MANY))
+    assert "a step" not in drawn("bwa", MANY, 140)
+    assert "12 set aside, 15 min 23 s left" in drawn("bwa", MANY, 100)
+
+
+def test_a_usual_run_is_told_with_its_time_left_on_eighty_columns() -> None:
+    """With the bar, the rate and the memory."""
+    run = Halfway()
+    run.advance(0, 200, steps=50)
+    pace = Pace()
+    pace.note(Halfway().coordinator, 0.0)
+    pace.note(run.coordinator, 10.0)
+    line = drawn("count_bases", find_facts(run.coordinator, run.tally, pace), 80)
+    assert line.startswith("count_bases ━")
+    assert line.endswith("200 of 1,000 units (20%), 20/s, 5.0 MB, 40.0 s left")
 
 
 def test_before_anything_is_done_no_rate_is_made_up() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 from aliquot.coordinator import Coordinator
 from aliquot.quantities import format_bytes, format_count, format_seconds
@@ -18,6 +19,8 @@ _FIRST_LINE_SECONDS = 10.0
 _LINE_SECONDS = 30.0
 # What is lately.
 _LATELY_SECONDS = 20.0
+_BAR_WIDTH = 16
+_LEAST_LABEL_WIDTH = 8
 
 
 class Progress(Output, Protocol):
@@ -92,7 +95,9 @@ class LiveDisplay(ParentOutput):
         self._next_seconds = now_seconds + _DISPLAY_SECONDS
         if self._live is None:
             self._open()
-        self._live.update(self._draw(coordinator, tally), refresh=True)
+        facts = find_facts(coordinator, tally, self._pace)
+        share = coordinator.done_units / max(1, coordinator.units)
+        self._live.update(draw(self._label, share, facts, self._live.console.width), refresh=True)
 
     def write(self, stream: Stream, text: str) -> None:
         """Above the display while there is one, in the stream that it was meant for where that is not the terminal."""
@@ -116,17 +121,44 @@ class LiveDisplay(ParentOutput):
         self._live = Live(console=console, transient=True, auto_refresh=False, redirect_stdout=False)
         self._live.start()
 
-    def _draw(self, coordinator: Coordinator, tally: Tally) -> Any:
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
 
-        bar = ProgressBar(total=max(1, coordinator.units), completed=coordinator.done_units, width=16)
-        table = Table.grid(padding=(0, 1))
-        table.add_column(no_wrap=True)
-        table.add_column()
-        table.add_column(no_wrap=True, overflow="ellipsis")
-        table.add_row(self._label, bar, ", ".join(describe(coordinator, tally, self._pace)))
-        return table
+class Fact(NamedTuple):
+    """Something to be told; where there is no room for all, the one with the highest rank is left out first."""
+
+    text: str
+    rank: int
+
+
+def draw(label: str, share: float, facts: Sequence[Fact], width: int) -> Any:
+    """A line of a terminal: what is run, a bar, and what there is room for; the time left rather than all else."""
+    from rich.cells import cell_len
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    least = len(fit(facts, 0))
+    has_bar = cell_len(label) + _BAR_WIDTH + 2 + least <= width
+    taken = _BAR_WIDTH + 2 if has_bar else 1
+    label_width = min(cell_len(label), max(_LEAST_LABEL_WIDTH, width - taken - least))
+    told = fit(facts, width - taken - label_width)
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, overflow="ellipsis", width=label_width)
+    if has_bar:
+        table.add_column(width=_BAR_WIDTH)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    bar = [ProgressBar(total=1.0, completed=share, width=_BAR_WIDTH)] if has_bar else []
+    table.add_row(label, *bar, told)
+    return table
+
+
+def fit(facts: Sequence[Fact], width: int) -> str:
+    """As many of them as there is room for, in their order; at least those that are never left out."""
+    shown = list(facts)
+    while True:
+        text = ", ".join(fact.text for fact in shown)
+        last = max(shown, key=lambda fact: fact.rank)
+        if len(text) <= width or not last.rank:
+            return text
+        shown.remove(last)
 
 
 class Pace:
@@ -171,22 +203,28 @@ def _short(number: float) -> str:
 
 
 def describe(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[str]:
+    """All that is known, where there is room for it."""
+    return [fact.text for fact in find_facts(coordinator, tally, pace)]
+
+
+def find_facts(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[Fact]:
     """What a person wants to know: units, rate, step size, workers, memory, units set aside, time left."""
     done, units = coordinator.done_units, coordinator.units
-    facts = [f"{format_count(done)} of {format_count(units)} units ({done / max(1, units):.0%})"]
+    facts = [Fact(f"{format_count(done)} of {format_count(units)} units ({done / max(1, units):.0%})", 0)]
     rate = pace.units_a_second
     if rate:
-        facts.append(f"{_short(rate)}/s")
+        facts.append(Fact(f"{_short(rate)}/s", 2))
     if pace.units_a_step:
-        facts.append(f"{_short(pace.units_a_step)} a step")
+        facts.append(Fact(f"{_short(pace.units_a_step)} a step", 5))
     busy = coordinator.busy_workers
-    facts.append(f"{tally.workers} workers" if busy == tally.workers else f"{busy} of {tally.workers} workers busy")
+    workers = f"{tally.workers} workers" if busy == tally.workers else f"{busy} of {tally.workers} workers busy"
+    facts.append(Fact(workers, 4))
     if tally.held_bytes:
         allowed = "" if coordinator.total_bytes is None else f" of {format_bytes(coordinator.total_bytes)}"
-        facts.append(f"{format_bytes(tally.held_bytes)}{allowed}")
+        facts.append(Fact(f"{format_bytes(tally.held_bytes)}{allowed}", 3))
     if coordinator.failed_units:
-        facts.append(f"{format_count(coordinator.failed_units)} set aside")
+        facts.append(Fact(f"{format_count(coordinator.failed_units)} set aside", 1))
     left = units - done - coordinator.failed_units
     if rate and coordinator.is_complete:
-        facts.append(f"{format_seconds(left / rate)} left")
+        facts.append(Fact(f"{format_seconds(left / rate)} left", 0))
     return facts
