@@ -259,3 +259,21 @@ def test_an_error_can_be_raised_on_one_core() -> None:
     with pytest.raises(TeapotError) as caught:
         aliquot.map(scald, range(20), on=aliquot.sites.Local(cores=1))
     assert "unit 13 (13)" in notes_of(caught.value)
+
+
+@pytest.mark.parametrize("call", [aliquot.map, aliquot.imap, aliquot.map_batches])
+@pytest.mark.parametrize("option", ["columns", "as_", "format", "compression", "delimiter", "record_bytes", "query"])
+def test_how_a_file_is_read_is_told_to_open(call: Any, option: str) -> None:
+    """Whoever tells it to a call that runs something is told where to write it."""
+    with pytest.raises(aliquot.UsageError) as caught:
+        call(len, "events.root", **{option: "x"})
+    told = str(caught.value)
+    assert told.startswith(f"aliquot.{call.__name__} does not take {option}=")
+    assert told.endswith(f"aliquot.{call.__name__}(function, aliquot.open(source, {option}=...))")
+
+
+def test_an_argument_that_nothing_has_is_refused_as_by_any_function() -> None:
+    """And those that it has may be given by name, as ever."""
+    with pytest.raises(TypeError, match=r"map\(\) got an unexpected keyword argument 'chunk_size'"):
+        aliquot.map(len, ["a"], chunk_size=3)  # type: ignore[call-arg]
+    assert aliquot.map(function=len, items=["a"], progress=False) == [1]

@@ -6,9 +6,10 @@ about as long, and go on at the same time.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from aliquot.jobs.merging import merge
 from aliquot.running.preloading import libraries_for, limits_memory
@@ -21,10 +22,40 @@ if TYPE_CHECKING:
     from aliquot.virtual_file import VirtualFile
 
 Value = TypeVar("Value")
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
 Functions: TypeAlias = Callable[[Any], Any] | Mapping[str, Callable[[Any], Any]] | Sequence[Callable[[Any], Any]]
 Source: TypeAlias = "VirtualFile | str | os.PathLike[str] | Iterable[Any]"
 
 
+def _refusing_options_of_open(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """How a file is read is told to `open`: who tells it here is told so, not only that there is no such argument."""
+    code = call.__code__
+    known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+    @functools.wraps(call)
+    def checked(*args: Given.args, **told: Given.kwargs) -> Returned:
+        if not known.issuperset(told):
+            _refuse_options_of_open(call.__name__, [name for name in told if name not in known])
+        return call(*args, **told)
+
+    return checked
+
+
+def _refuse_options_of_open(call_name: str, unknown: Sequence[str]) -> None:
+    from aliquot.errors import UsageError
+    from aliquot.virtual_file.opening import option_names
+
+    of_open = [name for name in unknown if name in option_names()]
+    if of_open:
+        named, written = (", ".join(f"{name}={value}" for name in of_open) for value in ("", "..."))
+        raise UsageError(
+            f"aliquot.{call_name} does not take {named}: how a file is read is told to aliquot.open. "
+            f"Write aliquot.{call_name}(function, aliquot.open(source, {written}))"
+        )
+
+
+@_refusing_options_of_open
 def map(
     function: Callable[[Any], Value],
     items: Source,
@@ -93,6 +124,7 @@ def map(
     return one_run.value_of(planning.plan_each(function, items, told))  # type: ignore[no-any-return]
 
 
+@_refusing_options_of_open
 def imap(
     function: Callable[[Any], Value],
     items: Source,
@@ -136,6 +168,7 @@ def imap(
     return one_run.stream_plan(planning.plan_each(function, items, told, is_ordered=ordered))
 
 
+@_refusing_options_of_open
 def map_batches(
     function: Functions,
     source: Source | Mapping[str, Source],

@@ -157,7 +157,8 @@ def value_of(plan: Plan) -> Any:
         shown = "\n".join(f"  {failure}" for failure in outcome.failures[:10])
         more = f"\n  and {len(outcome.failures) - 10} more" if len(outcome.failures) > 10 else ""
         told = f"{count_units(outcome.failures)} set aside:\n{shown}{more}"
-        warnings.warn(told, UnitsSetAsideWarning, stacklevel=3)
+        # Of the user's line: above it are the call, what checks its arguments, and this.
+        warnings.warn(told, UnitsSetAsideWarning, stacklevel=4)
     return value
 
 

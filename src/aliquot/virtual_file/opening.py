@@ -13,6 +13,7 @@ from aliquot.virtual_file.formats.registry import (
     format_by_content,
     format_by_known_suffix,
     format_by_suffix,
+    format_option_names,
     make_format,
 )
 from aliquot.virtual_file.sequences import ItemsSource, RangeSource
@@ -57,6 +58,13 @@ def open(
             raise UsageError("a range or a sequence has no format, compression, columns or options")
         return VirtualFile(_open_sequence(what))
     return VirtualFile(_open_paths([os.fspath(path) for path in what], told, is_list=True))
+
+
+def option_names() -> set[str]:
+    """All keywords that `open` takes, with those of all formats that are known."""
+    from aliquot.virtual_file.tables.registry import table_option_names
+
+    return {"format", "compression", "columns", "as_", *format_option_names(), *table_option_names()}
 
 
 class _Told(NamedTuple):

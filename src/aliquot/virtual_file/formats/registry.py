@@ -149,6 +149,12 @@ def find_format(name: str) -> type[Format] | None:
     return known
 
 
+def format_option_names() -> set[str]:
+    """The options of all formats that are known."""
+    classes = [find_format(name) for name in _names()]
+    return {option for format_class in classes if format_class is not None for option in format_class.option_names()}
+
+
 def _built_in(name: str) -> type[Format] | None:
     if name not in _BUILT_IN:
         return None

@@ -81,6 +81,11 @@ def table_format_names() -> list[str]:
     return sorted({*_BUILT_IN, *_by_name})
 
 
+def table_option_names() -> set[str]:
+    """The options of all formats that are known."""
+    return {option for table in _all() for option in table.option_names}
+
+
 def _all() -> Iterator[type[Table]]:
     yield from reversed([table for name, table in _by_name.items() if name not in _BUILT_IN])
     yield from map(find_table_class, _BUILT_IN)
