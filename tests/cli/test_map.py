@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import json
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,6 +38,13 @@ def measure(line):
 
 def measure_all(lines):
     return sum(map(measure, lines))
+
+def wait_to_go(lines):
+    import os, time
+    print("ready", flush=True)
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    return len(lines)
 
 def hang_at_bad(lines):
     while any(line.startswith("bad") for line in lines):
@@ -233,3 +241,61 @@ def test_wrong_limits_are_told_in_words(
     assert ran.code == 2
     assert message in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_recorded_run_is_not_done_again(place: Path, map_here: Callable[..., Ran]) -> None:
+    """The same command gives the same value; another function there is told in words, and may begin anew."""
+    recorded = ("text.txt", "--run-dir", "run", "--quiet")
+    assert map_here("analysis:count", *recorded).out == "3\n"
+    assert (place / "run" / "journal.sqlite").exists()
+    ran = map_here("analysis:count", "text.txt", "--run-dir", "run")
+    assert (ran.code, ran.out) == (0, "3\n")
+    assert "3 of 3 units are done" in ran.err
+    refused = map_here("analysis:lengths", *recorded)
+    assert (refused.code, refused.out) == (2, "")
+    assert "has changed" in refused.err
+    assert "--fresh" in refused.err
+    assert map_here("analysis:lengths", *recorded, "--fresh").out == "{3, 4, 5}\n"
+
+
+def test_what_was_done_before_a_failure_is_kept(place: Path, map_here: Callable[..., Ran]) -> None:
+    """Once the file may be read with its bad units, only those are run again."""
+    recorded = ("analysis:measure_all", "lines.txt", "--run-dir", "run")
+    assert map_here(*recorded).code == 1
+    ran = map_here(*recorded, "--max-failures", "2")
+    assert (ran.code, ran.out) == (1, f"{4 * 198}\n")
+    assert "going on with the run in" in ran.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_recorded_run_that_is_interrupted_says_how_to_go_on(place: Path, number: signal.Signals) -> None:
+    """With the exit code of the signal; the same command then goes on."""
+    arguments = ("analysis:wait_to_go", "text.txt", "--run-dir", "run")
+    command = [sys.executable, "-m", "aliquot", "map", *arguments]
+    with subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in told
+    assert f"what is done is recorded in {place / 'run'}. The same call goes on with it" in told
+    (place / "go").touch()
+    assert aliquot_map(place, *arguments).stdout.endswith("3\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("analysis:shout", "--each", "--run-dir", "run"), "leave --run-dir out"),
+        (("analysis:count", "--fresh"), "say where, with --run-dir"),
+        (("analysis:count", "--run-dir", "run", "--fresh", "--resume-anyway"), "--fresh and --resume-anyway cannot"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(
+    map_here: Callable[..., Ran], arguments: tuple[str, ...], message: str
+) -> None:
+    """Before anything is run."""
+    ran = map_here(*arguments, "text.txt")
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err

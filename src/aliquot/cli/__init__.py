@@ -75,9 +75,10 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
+        interrupt = error.__cause__ or error  # click has made its own of it
         # A run that is recorded says how to go on.
-        click.echo(f"aliquot: {error}" if str(error) else "interrupted", err=True)
-        sys.exit(exit_code_of_interrupt(error))
+        click.echo(f"aliquot: {interrupt}" if str(interrupt) else "interrupted", err=True)
+        sys.exit(exit_code_of_interrupt(interrupt))
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not complain about it at its end.
         sys.stdout = None

@@ -28,6 +28,9 @@ from aliquot.cli.wording import in_options
 @click.option("--columns", metavar="A,B,...", help="Which columns of a table are read. Default: all.")
 @click.option("--as", "form", metavar="FORM", help="What a batch of a table is: awkward, numpy, pandas, arrow, ...")
 @click.option("-o", "--out", metavar="PATH", help="Write the value to a file: .json, or .pkl for a pickle.")
+@click.option("--run-dir", metavar="DIR", help="Record what is done there: the same command again goes on with it.")
+@click.option("--fresh", is_flag=True, help="With --run-dir: begin anew, whatever an earlier run has done.")
+@click.option("--resume-anyway", is_flag=True, help="With --run-dir: go on, though files or FUNCTION changed.")
 @limit_options
 @reading_options
 def map_function(
@@ -39,6 +42,9 @@ def map_function(
     columns: str | None,
     form: str | None,
     out: str | None,
+    run_dir: str | None,
+    fresh: bool,
+    resume_anyway: bool,
     limits: Limits,
     reading: Reading,
 ) -> None:
@@ -53,15 +59,21 @@ def map_function(
     aliquot map analysis:fill 'nano/*.root:Events' --columns Muon_pt,Muon_eta --out hist.pkl
     aliquot map analysis:parse_line --each log.txt > parsed.txt
     aliquot map analysis:count_bases reads.fastq --keep-going --set-aside bad.fastq --memory 4GB
+    aliquot map analysis:count_bases reads.fastq --run-dir bases-run     goes on there after Ctrl-C or kill -9
 
     \b
     exit code 0: all units are done      2: wrong usage
               1: units were set aside, or more failed than --max-failures allows
+            130: interrupted by Ctrl-C; with --run-dir, 143 by SIGTERM, and the same command goes on
     """
     from aliquot.running.outcome import RemoteTraceback
 
     if each and (join or out):
         raise click.UsageError("--each prints a line for each unit, and so goes with neither --join nor --out")
+    if each and run_dir:
+        raise click.UsageError("--each prints values as they come, and so they cannot be recorded: leave --run-dir out")
+    if (fresh or resume_anyway) and not run_dir:
+        raise click.UsageError("--fresh and --resume-anyway are for a run that is recorded: say where, with --run-dir")
     if out is not None and os.path.splitext(out)[1] not in _WRITERS:
         raise click.BadParameter(f"{out!r} should end in {' or '.join(_WRITERS)}", param_hint="--out")
     if out is not None and not os.path.isdir(os.path.dirname(out) or "."):
@@ -71,9 +83,11 @@ def map_function(
     told = limits.arguments()
     source = reading.open(files, columns=columns, as_=form)
     try:
-        failures = (
-            _print_each(called, source, told) if each else _run(called, source, join, out, told, quiet=limits.quiet)
-        )
+        if each:
+            failures = _print_each(called, source, told)
+        else:
+            told |= {"run_dir": run_dir, "fresh": fresh, "resume_anyway": resume_anyway}
+            failures = _run(called, source, join, out, told, quiet=limits.quiet)
     except Exception as error:
         if not isinstance(error.__cause__, RemoteTraceback):
             raise
@@ -86,7 +100,7 @@ def map_function(
         sys.exit(EXIT_FAILED)
 
 
-def _print_each(called: Any, source: Any, told: dict[str, Any]) -> list[Any]:
+def _print_each(called: Any, source: Any, told: dict[str, Any]) -> Sequence[Any]:
     import aliquot
 
     failures = []
