@@ -279,7 +279,7 @@ def test_a_recorded_run_is_of_the_columns_that_it_began_with(folder: Path, tmp_p
     path = folder / "0.parquet"
     both = [aliquot.open(path, columns=[name], as_="numpy") for name in ("n", "half")]
     assert aliquot.map_batches(add_all, both[0], **told) == sum(range(1000))
-    with pytest.raises(aliquot.AliquotError, match="reading"):
+    with pytest.raises(aliquot.AliquotError, match="the columns were n and are half"):
         aliquot.map_batches(add_all, both[1], **told)
 
 
