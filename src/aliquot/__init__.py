@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # for those who read types, without importing typing for thos
     from aliquot.running.simulating import Simulation, simulate
     from aliquot.running.stopping import RunInterruptedError
     from aliquot.slices import Slice
-    from aliquot.virtual_file import ByteRange, Format, VirtualFile, open, register_format, together
+    from aliquot.virtual_file import ByteRange, Format, RowRange, VirtualFile, open, register_format, together
     from aliquot.virtual_file.tables.registry import register_table
     from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable
 
@@ -66,7 +66,7 @@ _MODULES = {
     "aliquot.running.simulating": ("Simulation", "simulate"),
     "aliquot.running.stopping": ("RunInterruptedError",),
     "aliquot.slices": ("Slice",),
-    "aliquot.virtual_file": ("ByteRange", "Format", "VirtualFile", "open", "register_format", "together"),
+    "aliquot.virtual_file": ("ByteRange", "Format", "RowRange", "VirtualFile", "open", "register_format", "together"),
     "aliquot.virtual_file.tables.registry": ("register_table",),
     "aliquot.virtual_file.tables.table": ("BadRows", "Facts", "Table", "UnreadableTable"),
 }
@@ -98,6 +98,7 @@ __all__ = [  # the names are those of the tables above
     "Part",
     "Report",
     "Resources",
+    "RowRange",
     "RunInterruptedError",
     "Simulation",
     "SiteError",

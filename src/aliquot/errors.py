@@ -40,8 +40,10 @@ class JobStateError(JobError):
 class DataError(AliquotError):
     """The input is at fault. Names the file and, where known, the unit and the byte.
 
-    ``unit`` counts from 0. ``byte`` is an offset into the uncompressed content. ``spoiled_units``, numbered as those of
-    the source, are all those that cannot be had for the same reason: to divide them is of no use.
+    ``unit`` counts from 0 within that file, also where it is one of many. ``unit_name`` is how the message names it:
+    "unit 7" by default, and "row 7" or "rows 7 to 9" of a table. ``byte`` is an offset into the uncompressed content.
+    ``spoiled_units``, numbered as those of the source, are all those that cannot be had for the same reason: to divide
+    them is of no use.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class DataError(AliquotError):
         *,
         path: str | None = None,
         unit: int | None = None,
+        unit_name: str | None = None,
         byte: int | None = None,
         advice: str | None = None,
         spoiled_units: tuple[int, int] | None = None,
@@ -58,11 +61,12 @@ class DataError(AliquotError):
         self.spoiled_units = spoiled_units
         self.path = path
         self.unit = unit
+        self.unit_name = f"unit {unit}" if unit_name is None and unit is not None else unit_name
         self.byte = byte
         self.advice = advice
         place = [] if path is None else [path]
-        if unit is not None:
-            place.append(f"unit {unit}")
+        if self.unit_name is not None:
+            place.append(self.unit_name)
         if byte is not None:
             place.append(f"byte {byte}")
         message = f"{', '.join(place)}: {problem}" if place else problem
@@ -72,6 +76,7 @@ class DataError(AliquotError):
         keywords = {
             "path": self.path,
             "unit": self.unit,
+            "unit_name": self.unit_name,
             "byte": self.byte,
             "advice": self.advice,
             "spoiled_units": self.spoiled_units,

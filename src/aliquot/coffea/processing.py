@@ -126,6 +126,7 @@ class Process:
             f"the entries {start} to {stop - 1} of its branch {branch!r} cannot be read: {in_a_line(error)}",
             path=part.tree.path,
             unit=start,
+            unit_name=f"entry {start}",
             spoiled_units=(part.first_unit + start, part.first_unit + stop),
         ) from error
 

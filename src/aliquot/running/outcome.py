@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.errors import AliquotError, JobError
 from aliquot.quantities import format_bytes, format_count, format_seconds
 from aliquot.workers.stepping import add_note
+
+if TYPE_CHECKING:
+    from aliquot.virtual_file import RowRange
 
 
 class Failure(NamedTuple):
@@ -22,11 +25,16 @@ class Failure(NamedTuple):
     worker: int | None = None  # where it failed last
     held_bytes: int = 0  # what was measured, where memory was the reason
     places: tuple[tuple[str, int, int], ...] = ()  # file, and the bytes from and up to; of the uncompressed content
+    rows: tuple[RowRange, ...] = ()  # of tables: which rows of which files, each numbered within its file
 
     def __str__(self) -> str:
         units = f"unit {self.start}" if self.stop == self.start + 1 else f"units {self.start} to {self.stop - 1}"
         shown = "" if self.shown is None else f" ({self.shown})"
-        places = "".join(f" in {path}, bytes {start} to {stop}" for path, start, stop in self.places)
+        # The bytes of a row are those of all rows that are stored with it, in as many places as there are columns.
+        tables = {rows.path for rows in self.rows}
+        told = [f" in {rows.path}, {rows.name}" for rows in self.rows]
+        told += [f" in {path}, bytes {start} to {stop}" for path, start, stop in self.places if path not in tables]
+        places = "".join(told)
         held = f" (it held {format_bytes(self.held_bytes)} when it was stopped)" if self.held_bytes else ""
         return f"{units}{shown}{places}: {self.error}{held}"
 

@@ -33,14 +33,16 @@ class Plan(NamedTuple):
     is_command: bool = False  # whose results are files, on disk
 
     def locate(self, failure: Failure) -> Failure:
-        """Add what its unit looks like, where its worker could not tell, and which bytes of which files it is."""
+        """Add what its unit looks like, where its worker could not tell, and which rows or bytes of which files."""
         items: Any = self.sent_items if self.sent_items is not None else self.view
         if failure.shown is None and not self.is_command and items is not None and failure.stop - failure.start == 1:
             failure = failure._replace(shown=_shown(items, failure.start))
         if self.view is None:
             return failure
+        units = self.view[failure.start : failure.stop]
         try:
-            ranges = self.view[failure.start : failure.stop].byte_ranges()
+            failure = failure._replace(rows=tuple(units.row_ranges()))
+            ranges = units.byte_ranges()
         except AliquotError:
             return failure  # a source without bytes; or the file itself is broken there, which the failure tells
         return failure._replace(places=tuple((place.path, place.start, place.stop) for place in ranges))

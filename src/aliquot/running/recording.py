@@ -175,9 +175,12 @@ def restore(journal: Journal, results: Results, is_there: Callable[[Any], bool] 
 
 def failure_of(about: dict[str, Any]) -> Failure:
     """The failure that was recorded, but for its exception."""
+    from aliquot.virtual_file import RowRange  # most runs have no failures to restore
+
     known = {name: value for name, value in about.items() if name in Failure._fields}
     places = tuple((path, start, stop) for path, start, stop in about.get("places", ()))
-    return Failure(**{**known, "places": places})
+    rows = tuple(RowRange(*told) for told in about.get("rows", ()))
+    return Failure(**{**known, "places": places, "rows": rows})
 
 
 def _to_bytes(packed: Packed) -> bytes:

@@ -12,7 +12,17 @@ from aliquot.virtual_file.datasets import Datasets
 from aliquot.virtual_file.formats.format import Format
 from aliquot.virtual_file.formats.registry import register_format
 from aliquot.virtual_file.opening import open, together
-from aliquot.virtual_file.source import ByteRange, Source
+from aliquot.virtual_file.source import ByteRange, RowRange, Source
 from aliquot.virtual_file.virtual_file import VirtualFile
 
-__all__ = ["ByteRange", "Datasets", "Format", "Source", "VirtualFile", "open", "register_format", "together"]
+__all__ = [
+    "ByteRange",
+    "Datasets",
+    "Format",
+    "RowRange",
+    "Source",
+    "VirtualFile",
+    "open",
+    "register_format",
+    "together",
+]

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from aliquot.errors import DataError, UsageError
 from aliquot.job import Description
-from aliquot.virtual_file.source import ByteRange, Source
+from aliquot.virtual_file.source import ByteRange, RowRange, Source
 from aliquot.virtual_file.virtual_file import VirtualFile
 
 
@@ -140,6 +140,11 @@ class Datasets(Source):
         """Those of each dataset that is touched."""
         parts = self._parts(start, stop)
         return [found for _, view, begin, end in parts for found in view.source.byte_ranges(begin, end)]
+
+    def row_ranges(self, start: int, stop: int) -> list[RowRange]:
+        """Those of each dataset that is touched."""
+        parts = self._parts(start, stop)
+        return [found for _, view, begin, end in parts for found in view.source.row_ranges(begin, end)]
 
     def paths(self) -> list[str]:
         """Of every dataset."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 from aliquot.errors import DataError, Malformed, MissingExtraError, UsageError
 from aliquot.job import Description
 from aliquot.virtual_file.file_source import FileSource
-from aliquot.virtual_file.source import SEVERAL_SOURCES, ByteRange, Source, concatenate
+from aliquot.virtual_file.source import SEVERAL_SOURCES, ByteRange, RowRange, Source, concatenate
 
 
 class FilesInOrder(Source):
@@ -279,6 +279,10 @@ class FilesTogether(Source):
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """Of all of them, in order."""
         return [found for source in self._sources for found in source.byte_ranges(start, stop)]
+
+    def row_ranges(self, start: int, stop: int) -> list[RowRange]:
+        """Of all of them, in order."""
+        return [found for source in self._sources for found in source.row_ranges(start, stop)]
 
     def paths(self) -> list[str]:
         """Of every source."""

@@ -4,7 +4,7 @@ import importlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from msgspec import Struct
 
@@ -28,6 +28,22 @@ class ByteRange(Struct, frozen=True):
     path: str
     start: int
     stop: int
+
+
+class RowRange(NamedTuple):
+    """Rows ``start`` up to ``stop`` of a table, numbered within its file; ``word`` is what one of them is called."""
+
+    path: str
+    start: int
+    stop: int
+    word: str = "row"
+
+    @property
+    def name(self) -> str:
+        """As a part of a sentence: row 345, rows 345 to 350."""
+        if self.stop == self.start + 1:
+            return f"{self.word} {self.start}"
+        return f"{self.word}s {self.start} to {self.stop - 1}"
 
 
 def concatenate(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
@@ -120,6 +136,10 @@ class Source(ABC):
     @abstractmethod
     def byte_ranges(self, start: int, stop: int) -> list[ByteRange]:
         """Where the bytes of some units are."""
+
+    def row_ranges(self, start: int, stop: int) -> list[RowRange]:
+        """Which rows of which files some units are, where they are rows of tables."""
+        return []
 
     def problems(self) -> list[tuple[str, str]]:
         """Files that cannot be read at all, and why, where that is known."""

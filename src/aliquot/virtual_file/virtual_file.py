@@ -13,7 +13,7 @@ from aliquot.job.description import check_envelope, check_version
 from aliquot.slices import Slice, check_split_arguments
 from aliquot.virtual_file.background import index_in_background
 from aliquot.virtual_file.piping import named_pipes
-from aliquot.virtual_file.source import SEVERAL_SOURCES, ByteRange, Source
+from aliquot.virtual_file.source import SEVERAL_SOURCES, ByteRange, RowRange, Source
 from aliquot.virtual_file.storage import compression_by_name, write_all
 
 _TYPE_NAME = "aliquot.virtual_file"
@@ -160,6 +160,10 @@ class VirtualFile:
     def byte_ranges(self) -> list[ByteRange]:
         """Where the units are, in each of the files that hold them."""
         return self.source.byte_ranges(self._start, self.stop)
+
+    def row_ranges(self) -> list[RowRange]:
+        """Which rows of which files the units are, where these are tables; nothing where they are not."""
+        return self.source.row_ranges(self._start, self.stop)
 
     @property
     def members(self) -> tuple[VirtualFile, ...]:

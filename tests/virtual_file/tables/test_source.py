@@ -197,7 +197,7 @@ def test_a_damaged_group_is_set_aside_as_a_whole(folder: Path) -> None:
     assert sorted(unit for failure in outcome.failures for unit in range(failure.start, failure.stop)) == list(bad)
     assert outcome.value == EVERYTHING - sum(bad)
     assert len(outcome.failures) <= 8
-    assert "3.parquet, unit 700" in outcome.failures[0].error
+    assert "3.parquet, rows 700 to 799" in outcome.failures[0].error
     assert outcome.failures[0].places[0][:2] == (str(path), begin)
 
 

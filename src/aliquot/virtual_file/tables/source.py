@@ -11,7 +11,7 @@ import msgspec
 
 from aliquot.errors import DataError, SourceChangedError, UsageError
 from aliquot.job import Description
-from aliquot.virtual_file.source import ByteRange, Source
+from aliquot.virtual_file.source import ByteRange, RowRange, Source
 from aliquot.virtual_file.tables.looking import HowRead, Known, TablePlace, look, recall, remember, stat_of
 from aliquot.virtual_file.tables.registry import find_table_class
 from aliquot.virtual_file.tables.rows_in_order import RowsInOrder, RowsOf, check_unchanged
@@ -167,6 +167,7 @@ class TablesSource(RowsInOrder, Source):
                 fault.problem,
                 path=place.path,
                 unit=fault.start,
+                unit_name=self._row_range(RowsOf(number, fault.start, fault.stop)).name,
                 byte=fault.byte,
                 advice=fault.advice,
                 spoiled_units=(first + fault.start, first + fault.stop) if fault.is_certain else None,
@@ -178,6 +179,14 @@ class TablesSource(RowsInOrder, Source):
             raise DataError(fault.problem, path=place.path, byte=fault.byte, advice=fault.advice) from fault
         self._check_unchanged(number)
         return pieces
+
+    def row_ranges(self, start: int, stop: int) -> list[RowRange]:
+        """Of each table; nobody knows the rows of one that cannot be read."""
+        return [self._row_range(rows) for rows in self.parts(start, stop) if not self._facts_of(rows.number).problem]
+
+    def _row_range(self, rows: RowsOf) -> RowRange:
+        place = self.places[rows.number]
+        return RowRange(place.path, rows.start, rows.stop, self.how.table(place).unit_word)
 
     def by_unit(self) -> TablesSource:
         """Rows as dicts; of awkward arrays, their records."""

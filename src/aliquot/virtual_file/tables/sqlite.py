@@ -93,6 +93,11 @@ class SqliteTable(Table):
         return (f"{path}-wal",)
 
     @property
+    def unit_word(self) -> str:
+        """With a key, a unit is a group of rows."""
+        return "row" if self._key is None else "group"
+
+    @property
     def _key(self) -> str | None:
         return self.options.get("key")
 

@@ -103,6 +103,11 @@ class Table(ABC):
         self.detail = detail  # of the `Facts` that were found earlier in the same file, unchanged, for the same columns
         self.check_options()
 
+    @property
+    def unit_word(self) -> str:
+        """What a unit is called where its number within the file is told."""
+        return "row"
+
     def check_options(self) -> None:
         """Raise `UsageError` where an option makes no sense."""
 

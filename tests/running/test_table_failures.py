@@ -1,0 +1,113 @@
+"""What is told of failures in runs over tables: which rows of which file, and how many must be allowed to fail."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import awkward
+import numpy
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import uproot
+
+import aliquot
+
+TWO = aliquot.sites.Local(cores=2)
+BASKETS = 5
+PER_BASKET = 1000
+PER_FILE = BASKETS * PER_BASKET
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three trees of five baskets each; ``n`` numbers all entries through."""
+    monkeypatch.setenv("ALIQUOT_CACHE", str(tmp_path / "cache"))
+    made = tmp_path / "nano"
+    made.mkdir()
+    for number, name in enumerate("abc"):
+        with uproot.recreate(made / f"{name}.root", compression=uproot.ZLIB(1)) as file:
+            tree = file.mktree("Events", {"n": numpy.dtype("i8")})
+            for basket in range(BASKETS):
+                first = number * PER_FILE + basket * PER_BASKET
+                tree.extend({"n": numpy.arange(first, first + PER_BASKET)})
+    return made
+
+
+def refuse_7345(events: awkward.Array) -> int:
+    if numpy.any(numpy.asarray(events.n) == 7345):
+        raise ValueError("no luck")
+    return len(events)
+
+
+def refuse_row_7345(row: dict[str, Any]) -> int:
+    if row["n"] == 7345:
+        raise ValueError("no luck")
+    return 1
+
+
+def test_a_function_that_fails_is_told_the_file_and_the_row(folder: Path) -> None:
+    """Beside the number among all units."""
+    view = aliquot.open(f"{folder}/*.root:Events")
+    with pytest.raises(ValueError, match="no luck") as caught:
+        aliquot.map_batches(refuse_7345, view, on=TWO, progress=False)
+    told = caught.value.__notes__[-1]
+    assert told.startswith("aliquot: unit 7345 (")
+    assert told.endswith(f") in {folder}/b.root, row 2345: ValueError: no luck")
+    with pytest.raises(ValueError, match="no luck") as caught:
+        aliquot.map(refuse_row_7345, aliquot.open(f"{folder}/*.root:Events", as_="records"), on=TWO, progress=False)
+    told = f"aliquot: unit 7345 ({{'n': 7345}}) in {folder}/b.root, row 2345: ValueError: no luck"
+    assert caught.value.__notes__[-1] == told
+
+
+def test_the_row_is_that_of_the_file_in_a_part_and_in_datasets(folder: Path) -> None:
+    """Whatever the unit is numbered there."""
+    view = aliquot.open(f"{folder}/*.root:Events")
+    job = aliquot.FunctionJob(refuse_7345, view[7000:8000])
+    (failure,) = aliquot.run(job, max_failures=1, on=TWO, progress=False).failures
+    assert (failure.start, failure.rows) == (345, (aliquot.RowRange(f"{folder}/b.root", 2345, 2346),))
+    datasets = {"first": view[:100], "second": view[7100:8000]}
+    with pytest.warns(aliquot.UnitsSetAsideWarning, match=rf"unit 345 .* in {folder}/b.root, row 2345"):
+        aliquot.map_batches(refuse_7345, datasets, max_failures=1, on=TWO, progress=False)
+
+
+def test_the_row_is_recorded_with_the_failure(folder: Path, tmp_path: Path) -> None:
+    """The same call again has it from there."""
+    view = aliquot.open(f"{folder}/*.root:Events")
+    job = aliquot.FunctionJob(refuse_7345, view)
+    told: Any = {"max_failures": 1, "run_dir": tmp_path / "run", "on": TWO, "progress": False}
+    first, again = (aliquot.run(job, **told) for _ in range(2))
+    assert again.failures[0].rows == first.failures[0].rows == (aliquot.RowRange(f"{folder}/b.root", 2345, 2346),)
+
+
+def test_a_group_of_rows_is_not_called_a_row(tmp_path: Path) -> None:
+    """With a key, a unit is any number of rows."""
+    for name in ("a", "b"):
+        with sqlite3.connect(tmp_path / f"{name}.sqlite") as database:
+            database.execute("CREATE TABLE muons (event, pt)")
+            database.execute("CREATE INDEX by_event ON muons(event)")
+            rows = [(f"{name}{event:03}", pt) for event in range(100) for pt in (1, 2)]
+            database.executemany("INSERT INTO muons VALUES (?, ?)", rows)
+        database.close()
+    view = aliquot.open([tmp_path / "a.sqlite", tmp_path / "b.sqlite"], key="event")
+    with pytest.raises(ZeroDivisionError) as caught:
+        aliquot.map(lambda unit: 1 // (unit["event"] != "b017"), view, on=TWO, progress=False)
+    assert f" in {tmp_path}/b.sqlite, group 17: ZeroDivisionError" in caught.value.__notes__[-1]
+
+
+def test_what_cannot_be_read_is_told_as_rows_of_its_file(tmp_path: Path) -> None:
+    """``unit`` is the first of them, within the file; that is not its number among all units."""
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"n": list(range(1000))}), tmp_path / f"{name}.parquet", row_group_size=100)
+    path = tmp_path / "b.parquet"
+    chunk = pq.ParquetFile(path).metadata.row_group(7).column(0)
+    begin = chunk.dictionary_page_offset or chunk.data_page_offset
+    content = bytearray(path.read_bytes())
+    content[begin : begin + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    path.write_bytes(content)
+    with pytest.raises(aliquot.DataError, match=rf"^{path}, rows 700 to 799, byte {begin}: ") as caught:
+        aliquot.open(f"{tmp_path}/*.parquet").batch()
+    assert (caught.value.path, caught.value.unit, caught.value.unit_name) == (str(path), 700, "rows 700 to 799")
+    assert caught.value.spoiled_units == (1700, 1800)
