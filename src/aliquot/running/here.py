@@ -58,7 +58,7 @@ class _SerialRun:
         self._steps += 1
         stepper, sink = self._plan.stepper, self._plan.sink
         try:
-            stepper.run(start, stop)
+            done_to = stepper.run(start, stop)
         except UnitError as error:
             if not isinstance(error.error, Exception) or isinstance(error.error, MemoryError):
                 raise error.error from None  # about this process: for whoever runs it
@@ -69,7 +69,9 @@ class _SerialRun:
             self._set_aside_or_halve(error)
             self._left = [(start, stop) for start, stop in self._left if start < stop]
         else:
-            sink.append(start, stop, stepper.take())
+            sink.append(start, done_to, stepper.take())
+            if done_to < stop:  # what comes next cannot be read: tried by itself, it says why
+                self._left.append((done_to, stop))
 
     def _set_aside_or_halve(self, error: UnitError) -> None:
         if error.stop - error.start > 1:
