@@ -111,3 +111,52 @@ def test_what_cannot_be_read_is_told_as_rows_of_its_file(tmp_path: Path) -> None
         aliquot.open(f"{tmp_path}/*.parquet").batch()
     assert (caught.value.path, caught.value.unit, caught.value.unit_name) == (str(path), 700, "rows 700 to 799")
     assert caught.value.spoiled_units == (1700, 1800)
+
+
+def damage_a_basket(path: Path, number: int = 2) -> int:
+    """Its first byte."""
+    with uproot.open(f"{path}:Events") as tree:
+        first, size = (int(tree["n"].member(name)[number]) for name in ("fBasketSeek", "fBasketBytes"))
+    content = bytearray(path.read_bytes())
+    content[first + size // 2 : first + size] = b"\xa5" * (size - size // 2)
+    path.write_bytes(content)
+    return first
+
+
+@pytest.mark.parametrize("size", [None, 7])
+@pytest.mark.parametrize("allowed", [0, 1, 300, 1000])
+def test_a_damaged_basket_is_one_failure(folder: Path, size: int | None, allowed: int) -> None:
+    """However its entries were divided, and whatever of them was still looked into."""
+    byte = damage_a_basket(folder / "b.root")
+    job = aliquot.FunctionJob(len, f"{folder}/*.root:Events")
+    outcome = aliquot.run(job, max_failures=allowed, size=size, on=TWO, progress=False)
+    assert outcome.is_complete == (allowed == 1000)
+    for failure in outcome.failures:
+        assert failure.spoiled == (7000, 8000)
+        assert f"b.root, rows 2000 to 2999, byte {byte}: has a basket" in failure.error
+        assert failure.places == ((f"{folder}/b.root", byte, failure.places[0][2]),)
+        (rows,) = failure.rows
+        assert (rows.start + 5000, rows.stop + 5000) == (failure.start, failure.stop)
+    if outcome.is_complete:
+        assert outcome.value == 3 * PER_FILE - PER_BASKET
+        ((first, last),) = [(failure.start, failure.stop) for failure in outcome.failures]
+        assert (first, last) == (7000, 8000)
+
+
+def test_a_damaged_basket_is_one_failure_within_a_worker(folder: Path) -> None:
+    """Where a run is one step after the other."""
+    damage_a_basket(folder / "b.root")
+
+    def inner(_: int) -> list[tuple[int, int]]:
+        outcome = aliquot.run(aliquot.FunctionJob(len, f"{folder}/*.root:Events"), max_failures=1000)
+        assert outcome.value == 3 * PER_FILE - PER_BASKET == outcome.report.units
+        return [(failure.start, failure.stop) for failure in outcome.failures]
+
+    assert aliquot.map(inner, [0], on=TWO, progress=False) == [[(7000, 8000)]]
+
+
+def test_two_units_that_fail_alike_are_two_failures() -> None:
+    """Only what cannot be read is told together: each of these has a traceback and a unit of its own."""
+    job = aliquot.FunctionJob(lambda numbers: [1 // (number not in (5, 6)) for number in numbers], range(20))
+    outcome = aliquot.run(job, max_failures=2, on=TWO, progress=False)
+    assert [failure.start for failure in outcome.failures] == [5, 6]

@@ -381,7 +381,7 @@ def test_a_function_that_reads_by_itself_tells_what_cannot_be_had() -> None:
     with pytest.raises(UnitError) as caught:
         stepper.run(30, 35)
     failure = caught.value
-    assert (failure.start, failure.stop, failure.reaches_to, failure.is_indivisible) == (30, 35, 40, True)
+    assert (failure.start, failure.stop, failure.spoiled) == (30, 35, (30, 40))
 
 
 def test_what_a_function_raises_tells_nothing_about_its_source() -> None:
@@ -389,4 +389,4 @@ def test_what_a_function_raises_tells_nothing_about_its_source() -> None:
     stepper = BatchStepper(Reader().__call__, SourceItems(aliquot.open(range(100))), operator.add)
     with pytest.raises(UnitError) as caught:
         stepper.run(0, 100)
-    assert (caught.value.start, caught.value.stop, caught.value.is_indivisible) == (0, 100, False)
+    assert (caught.value.start, caught.value.stop, caught.value.spoiled) == (0, 100, None)

@@ -102,14 +102,15 @@ def map_function(
 
 def _print_each(called: Any, source: Any, told: dict[str, Any]) -> Sequence[Any]:
     import aliquot
+    from aliquot.running.spoiled import told_as_one
 
-    failures = []
+    failures = {}  # each stands in the place of every one of its units
     for value in aliquot.imap(called, source, **told):
         if isinstance(value, aliquot.Failure):
-            failures.append(value)
+            failures[value.start] = value
         else:
             click.echo(value)
-    return failures
+    return told_as_one(failures.values())
 
 
 def _run(

@@ -184,4 +184,5 @@ def _failure(command: GiveUp, site: ResultSite) -> Failure:
         kind=error.kind,
         worker=command.worker,
         held_bytes=max(command.peak_bytes, error.held_bytes),
+        spoiled=error.spoiled,
     )

@@ -6,6 +6,7 @@ import time
 
 from aliquot.running.outcome import Failure, Outcome, Report
 from aliquot.running.plan import Plan
+from aliquot.running.spoiled import told_as_one
 from aliquot.workers.stepping import SentItems, UnitError
 
 
@@ -23,19 +24,20 @@ class _SerialRun:
         self._plan = plan
         self._left = [(0, plan.units)] if plan.units else []  # the first ones last
         self._failures: list[Failure] = []
+        self._failed_units = 0
         self._steps = 0
 
     def run(self) -> Outcome:
         plan, told = self._plan, self._plan.options.max_failures
         began_seconds, began_cpu_seconds = time.monotonic(), time.process_time()
         most_failed = told if told >= 1 else told * plan.units
-        while self._left and len(self._failures) <= most_failed:
+        while self._left and self._failed_units <= most_failed:
             self._step(*self._left.pop())
-        is_complete = len(self._failures) <= most_failed
+        is_complete = self._failed_units <= most_failed
         left_units = sum(stop - start for start, stop in self._left)
         wall_seconds = time.monotonic() - began_seconds
         report = Report(
-            units=plan.units - len(self._failures) - left_units,
+            units=plan.units - self._failed_units - left_units,
             wall_seconds=wall_seconds,
             cores=1,
             tasks=1,
@@ -48,11 +50,11 @@ class _SerialRun:
             peak_bytes=0,
             lost_workers=0,
             spilled_bytes=0,
-            failed_units=len(self._failures),
+            failed_units=self._failed_units,
             left_units=left_units,
         )
         value = plan.sink.finish(None) if is_complete else None
-        return Outcome(value, report, tuple(self._failures), is_complete=is_complete, max_failures=told)
+        return Outcome(value, report, tuple(told_as_one(self._failures)), is_complete=is_complete, max_failures=told)
 
     def _step(self, start: int, stop: int) -> None:
         self._steps += 1
@@ -74,11 +76,13 @@ class _SerialRun:
                 self._left.append((done_to, stop))
 
     def _set_aside_or_halve(self, error: UnitError) -> None:
-        if error.stop - error.start > 1:
+        if error.stop - error.start > 1 and error.spoiled is None:
             middle = (error.start + error.stop) // 2
             self._left += [(middle, error.stop), (error.start, middle)]
             return
         summary = f"{type(error.error).__name__}: {error}"
         failure = Failure(error.start, error.stop, summary, shown=error.shown, exception=error.error)
+        failure = failure._replace(spoiled=error.spoiled)
+        self._failed_units += failure.stop - failure.start
         self._failures.append(self._plan.locate(failure))
         self._plan.sink.skip(self._failures[-1])

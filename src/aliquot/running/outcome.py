@@ -25,6 +25,7 @@ class Failure(NamedTuple):
     worker: int | None = None  # where it failed last
     held_bytes: int = 0  # what was measured, where memory was the reason
     places: tuple[tuple[str, int, int], ...] = ()  # file, and the bytes from and up to; of the uncompressed content
+    spoiled: tuple[int, int] | None = None  # from and up to: all that cannot be read for the same reason
     rows: tuple[RowRange, ...] = ()  # of tables: which rows of which files, each numbered within its file
 
     def __str__(self) -> str:

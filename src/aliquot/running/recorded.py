@@ -22,6 +22,7 @@ from aliquot.quantities import format_count
 from aliquot.running.earlier import Keeping, open_journal, refuse_foreign_targets, state_of
 from aliquot.running.outcome import Outcome, Report
 from aliquot.running.recording import JournalRecorder, failure_of, restore
+from aliquot.running.spoiled import told_as_one
 from aliquot.running.stopping import RunInterruptedError
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def _remove_pieces(directory: RunDirectory) -> None:
 
 def _outcome_of(journal: Journal, plan: Plan, outputs: Sequence[Output]) -> Outcome:
     """What came of a run that is done."""
-    failures = tuple(failure_of(about) for _, _, about in journal.restore().failures)
+    failures = tuple(told_as_one(failure_of(about) for _, _, about in journal.restore().failures))
     known = {name: value for name, value in journal.get("report").items() if name in Report._fields}
     if _is_told_in_words(plan):
         print("aliquot: this run is done already; begin anew with --fresh", file=sys.stderr)

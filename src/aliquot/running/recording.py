@@ -180,7 +180,8 @@ def failure_of(about: dict[str, Any]) -> Failure:
     known = {name: value for name, value in about.items() if name in Failure._fields}
     places = tuple((path, start, stop) for path, start, stop in about.get("places", ()))
     rows = tuple(RowRange(*told) for told in about.get("rows", ()))
-    return Failure(**{**known, "places": places, "rows": rows})
+    spoiled = None if about.get("spoiled") is None else tuple(about["spoiled"])
+    return Failure(**{**known, "places": places, "rows": rows, "spoiled": spoiled})
 
 
 def _to_bytes(packed: Packed) -> bytes:

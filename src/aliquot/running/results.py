@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from aliquot.coordinator import Append, Finish, Merge, Skip, Spill
 from aliquot.running.outcome import Failure
+from aliquot.running.spoiled import told_as_one
 from aliquot.workers.packing import Packed, pack
 from aliquot.workers.stepping import JoinedValues, add_note, watch_of
 
@@ -142,7 +143,7 @@ class Results:
     @property
     def failures(self) -> tuple[Failure, ...]:
         """All units that were given up, the first ones first."""
-        return tuple(self._failures[start] for start in sorted(self._failures))
+        return tuple(told_as_one(self._failures.values()))
 
     def perform(self, command: ResultCommand) -> None:
         """Do as the coordinator says."""

@@ -18,6 +18,7 @@ class StepError(NamedTuple):
     shown: str | None = None
     kind: str = "raised"  # or exhausted, hung, died
     held_bytes: int = 0
+    spoiled: tuple[int, int] | None = None  # all units that fail for the same reason, where that is known
 
 
 class Site(Protocol):

@@ -191,7 +191,7 @@ class Worker:
         except Exception:
             packed.close()
             packed = pack(None)
-        numbers = (span, failure.start, failure.stop, summary, trace, failure.shown, failure.is_indivisible, *extra)
+        numbers = (span, failure.start, failure.stop, summary, trace, failure.shown, failure.spoiled, *extra)
         self.channel.send(kind, numbers, packed)
 
     def _prepare(self, message: Message) -> None:

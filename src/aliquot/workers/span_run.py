@@ -423,8 +423,9 @@ class SpanRun:
             failure.start = self._reported_to
         elif failure.start > self._reported_to and not self._report(failure.start):
             return
-        if failure.reaches_to > failure.stop == self._cell.claimed_to:
-            _, failure.stop = self._cell.claim(self._span, failure.reaches_to - failure.stop)
+        reaches_to = failure.stop if failure.spoiled is None else failure.spoiled[1]
+        if reaches_to > failure.stop == self._cell.claimed_to:
+            _, failure.stop = self._cell.claim(self._span, reaches_to - failure.stop)
         self._worker.send_failure(self._span, failure, messages.FAILED)
 
     def _fail_to_pack(self, value: Any, stop: int, error: BaseException) -> None:

@@ -77,8 +77,8 @@ class UnitError(Exception):
         self.stop = stop
         self.shown = shown
         self.spoils_earlier_steps = spoils_earlier_steps  # what was kept of them is not good any more
-        self.is_indivisible = False  # a part of its units would fare no better
-        self.reaches_to = stop  # units up to there would fail as well
+        # All units that fail for the same reason, these among them: a part of these would fare no better.
+        self.spoiled: tuple[int, int] | None = None
 
     def forget_frames(self) -> None:
         """Let go of the function's variables, which a traceback keeps alive."""
@@ -449,8 +449,9 @@ def _spoiled(told: Any, items: Items | None, start: int, stop: int) -> tuple[int
     """Which units of a run cannot be had for one reason, from how the source numbers them; None: nobody can tell."""
     if not (isinstance(told, tuple) and isinstance(items, SourceItems)):
         return None
-    spoiled_start, spoiled_stop = told[0] - items.first, told[1] - items.first
-    return (max(start, spoiled_start), spoiled_stop) if spoiled_start < stop and start < spoiled_stop else None
+    spoiled_start = max(0, told[0] - items.first)
+    spoiled_stop = min(told[1], items.view.stop) - items.first
+    return (spoiled_start, spoiled_stop) if spoiled_start < stop and start < spoiled_stop else None
 
 
 def _failure_at(
@@ -459,7 +460,7 @@ def _failure_at(
     if spoiled is None:
         return UnitError(error, start, stop, shown)
     failure = UnitError(error, start, min(stop, spoiled[1]), shown)
-    failure.is_indivisible, failure.reaches_to = True, spoiled[1]
+    failure.spoiled = spoiled
     return failure
 
 

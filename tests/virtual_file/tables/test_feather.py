@@ -119,17 +119,17 @@ def test_a_table_without_rows_is_fine(tmp_path: Path) -> None:
 
 
 def test_a_damaged_record_batch_is_told_alone(tmp_path: Path) -> None:
-    """By its rows among those asked for, and where it is."""
+    """By all its rows, also those that nobody asked for, and where it is."""
     path = made(tmp_path / "a.feather", compression="zstd")
     place = opened(path).byte_ranges(1000, 2000)[0]
     with open(path, "r+b") as file:
         file.seek((place.start + place.stop) // 2)
         file.write(b"\xff" * ((place.stop - place.start) // 2 - 8))
     table = opened(path)
-    for start, stop, bad in [(0, 2500, (1000, 2000)), (500, 1500, (1000, 1500)), (1200, 1300, (1200, 1300))]:
+    for start, stop in [(0, 2500), (500, 1500), (1200, 1300)]:
         with pytest.raises(BadRows, match="record batch 1") as caught:
             table.read(start, stop)
-        assert (caught.value.start, caught.value.stop, caught.value.byte) == (*bad, place.start)
+        assert (caught.value.start, caught.value.stop, caught.value.byte) == (1000, 2000, place.start)
     assert table.read(0, 1000).num_rows == 1000
     assert table.read(2000, 2500).num_rows == 500
 

@@ -295,7 +295,7 @@ def test_a_damaged_row_group_fails_from_the_same_row_whatever_the_step(tmp_path:
                 good += numbers_of(table, at, stop)
                 at = stop  # noqa: PLW2901  # the step is done
             except BadRows as error:
-                good += numbers_of(table, at, error.start)
+                good += numbers_of(table, at, max(at, error.start))
                 bad.append(error)
                 at = error.stop  # noqa: PLW2901  # the rest of the step is tried
     assert all("row group 1" in error.problem and error.byte is not None for error in bad)

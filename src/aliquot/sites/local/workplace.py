@@ -399,10 +399,12 @@ class Workplace:
             case messages.READY:
                 (worker.process,) = message.numbers
             case messages.FAILED:
-                span, start, stop, summary, trace, shown, is_indivisible = message.numbers
+                span, start, stop, summary, trace, shown, spoiled = message.numbers
                 assert message.value is not None
                 kind = "hung" if summary.startswith("StepTimeoutError") else "raised"
-                error = StepError(summary, trace, _load_error(message.value), start, stop, shown, kind)
+                raised = _load_error(message.value)
+                error = StepError(summary, trace, raised, start, stop, shown, kind, spoiled=spoiled)
+                is_indivisible = spoiled is not None
                 self._events.append(StepFailed(worker.number, span, start, stop, self._keep(error), is_indivisible))
             case messages.EXHAUSTED:
                 span, start, stop, summary, trace, shown, _, peak_bytes, seconds = message.numbers

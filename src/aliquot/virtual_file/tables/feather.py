@@ -70,7 +70,7 @@ class FeatherTable(Table):
             number = bisect_right(self._ends, at)
             begin = self._begin(number)
             end = min(stop, self._ends[number])
-            part = arrow.Table.from_batches([self._batch_of(number, at, end).slice(at - begin, end - at)])
+            part = arrow.Table.from_batches([self._batch_of(number).slice(at - begin, end - at)])
             # Nothing else looks at the content of a mapped file, and a wrong offset would end the process.
             try:
                 check_content(part, at)
@@ -103,7 +103,7 @@ class FeatherTable(Table):
     def _begin(self, number: int) -> int:
         return self._ends[number - 1] if number else 0
 
-    def _batch_of(self, number: int, start: int, stop: int) -> Any:
+    def _batch_of(self, number: int) -> Any:
         if number == self._batch_number:
             return self._batch
         self._batch = None  # never two at a time
@@ -115,16 +115,17 @@ class FeatherTable(Table):
         except MemoryError:
             raise
         except Exception as error:
-            raise self._bad(number, one_line(error), start, stop) from error
+            raise self._bad(number, one_line(error)) from error
         if batch.num_rows != rows:
-            raise self._bad(number, f"it has {batch.num_rows} rows instead of {rows}", start, stop)
+            raise self._bad(number, f"it has {batch.num_rows} rows instead of {rows}")
         self._batch = batch
         self._batch_number = number
         return batch
 
-    def _bad(self, number: int, why: str, start: int, stop: int) -> BadRows:
+    def _bad(self, number: int, why: str) -> BadRows:
         advice = "Copy the file again, or write it again"
-        return BadRows(f"record batch {number} cannot be read ({why})", start, stop, self._blocks[number][0], advice)
+        start, stop, byte = self._begin(number), self._ends[number], self._blocks[number][0]
+        return BadRows(f"record batch {number} cannot be read ({why})", start, stop, byte, advice)
 
     def _opened(self) -> Any:
         if self._reader is not None:

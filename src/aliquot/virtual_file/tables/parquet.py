@@ -281,7 +281,7 @@ class ParquetTable(Table):
         first, problem = self._bad_groups().get(group, (stop, ""))
         if first < stop:
             advice = "Copy the file again, or write it again"
-            raise BadRows(problem, max(start, first), self._ends[group], self._byte_of(group), advice)
+            raise BadRows(problem, first, self._ends[group], self._byte_of(group), advice)
 
     def _byte_of(self, group: int) -> int | None:
         return min((begin for begin, _ in self._chunks(self._file.metadata.row_group(group))), default=None)

@@ -29,8 +29,8 @@ class Facts(Struct, frozen=True):
 class BadRows(Exception):  # noqa: N818  # a verdict for the caller, who knows the file; users see a DataError
     """Raised by a table: the rows ``start`` up to ``stop`` cannot be had, none of them, however they are divided.
 
-    They may reach beyond those that were asked for: all that are stored together are lost together. Where the table
-    cannot be certain of that (``is_certain``), they are divided to find out.
+    They may reach beyond those that were asked for, in both directions: all that are stored together are lost together,
+    and told together. Where the table cannot be certain of that (``is_certain``), they are divided to find out.
     """
 
     def __init__(

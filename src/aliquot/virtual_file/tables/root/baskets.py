@@ -145,7 +145,6 @@ class TreeEntries:
         for leaf in (*self._leaves, *self._counters):
             room_bytes -= leaf.forget(stop, room_bytes)
         if first is not None:
-            first.start, first.stop = max(start, first.start), min(stop, first.stop)
             raise first
         return arrays
 

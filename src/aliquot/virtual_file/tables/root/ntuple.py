@@ -88,10 +88,9 @@ class NtupleEntries:
             raise
         except Exception as error:
             for cluster in clusters:
-                first, last = max(start, self._starts[cluster]), min(stop, self._stops[cluster])
                 damage = self._damage(cluster)
                 if damage is not None:
-                    raise BadRows(damage[0], first, last, damage[1], BROKEN) from error
+                    raise BadRows(damage[0], self._starts[cluster], self._stops[cluster], damage[1], BROKEN) from error
             problem = f"has clusters that cannot be decoded ({one_line(error)})"  # together, and each of them alone can
             raise BadRows(problem, start, stop, advice=BROKEN, is_certain=False) from error
 
