@@ -14,6 +14,8 @@ import pytest
 import uproot
 
 import aliquot
+from aliquot.cli.wording import in_options
+from aliquot.running.spoiled import why_not_enough
 
 TWO = aliquot.sites.Local(cores=2)
 BASKETS = 5
@@ -160,3 +162,68 @@ def test_two_units_that_fail_alike_are_two_failures() -> None:
     job = aliquot.FunctionJob(lambda numbers: [1 // (number not in (5, 6)) for number in numbers], range(20))
     outcome = aliquot.run(job, max_failures=2, on=TWO, progress=False)
     assert [failure.start for failure in outcome.failures] == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "told"),
+    [(0, "0"), (1, "1"), (999, "999"), (0.01, "0.01 of 15,000 units"), (0.06, "0.06 of 15,000 units")],
+)
+def test_how_many_must_be_allowed_is_told(folder: Path, allowed: float, told: str) -> None:
+    """As soon as a part of a basket has failed, it is known how many will; and so many are enough."""
+    damage_a_basket(folder / "b.root")
+    view = aliquot.open(f"{folder}/*.root:Events")
+    with pytest.raises(aliquot.DataError, match="has a basket") as caught:
+        aliquot.map_batches(len, view, max_failures=allowed, on=TWO, progress=False)
+    why = f"1,000 units cannot be read, and max_failures is {told}; allow at least 1000, or a part such as 0.07"
+    assert f"aliquot: {why}" in caught.value.__notes__
+    for enough in (1000, 0.07):
+        with pytest.warns(aliquot.UnitsSetAsideWarning, match="1,000 units failed"):
+            assert aliquot.map_batches(len, view, max_failures=enough, on=TWO, progress=False) == 14_000
+
+
+def test_how_many_are_lost_is_counted_within_a_part(folder: Path) -> None:
+    """Those of the basket that nobody wants do not count."""
+    damage_a_basket(folder / "b.root")
+    view = aliquot.open(f"{folder}/*.root:Events")[7400:9000]
+    with pytest.raises(aliquot.DataError) as caught:
+        aliquot.map_batches(len, view, max_failures=1, on=TWO, progress=False)
+    assert any("600 units cannot be read, and max_failures is 1; allow at least 600" in note for note in notes(caught))
+
+
+def notes(caught: pytest.ExceptionInfo[BaseException]) -> list[str]:
+    return caught.value.__notes__
+
+
+def test_units_that_fail_one_by_one_are_no_reason_to_ask_for_more() -> None:
+    """How many of the others would, nobody knows."""
+    with pytest.raises(ZeroDivisionError) as caught:
+        aliquot.map(lambda number: 1 // (number % 2), range(100), max_failures=3, on=TWO, progress=False)
+    assert not any("allow at least" in note for note in notes(caught))
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "max_failures", "told"),
+    [
+        (
+            [(0, 10), (5, 20)],
+            3,
+            "20 units cannot be read, and max_failures is 3; allow at least 20, or a part such as 0.2",
+        ),
+        ([(0, 97)], 0.5, "97 units cannot be read, and max_failures is 0.5 of 100 units; allow at least 97"),
+        ([(0, 97)], 97, ""),
+        ([(0, 1)], 0, ""),
+    ],
+)
+def test_lost_units_are_counted_once(spoiled: list[tuple[int, int]], max_failures: float, told: str) -> None:
+    """Baskets of different columns overlap."""
+    failures = [aliquot.Failure(start, stop, "damaged", spoiled=(start, stop)) for start, stop in spoiled]
+    why = why_not_enough(failures, max_failures, 100)
+    assert why.startswith(told) if told else not why
+    assert str(aliquot.UnitsFailedError(tuple(failures), max_failures, 100)).endswith(why)
+
+
+def test_the_command_line_tells_it_in_its_own_words() -> None:
+    """Per cent, which its option takes."""
+    why = why_not_enough([aliquot.Failure(0, 1000, "damaged", spoiled=(0, 1000))], 0.01, 15_000)
+    told = "--max-failures is 1% of 15,000 units; allow at least 1000, or a part such as 7%"
+    assert in_options(why) == f"1,000 units cannot be read, and {told}"

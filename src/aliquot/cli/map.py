@@ -92,7 +92,8 @@ def map_function(
         if not isinstance(error.__cause__, RemoteTraceback):
             raise
         # What the user's function raised, without what called it here.
-        where = getattr(error, "__notes__", [f"aliquot: {error}"])[-1]
+        notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("aliquot: ")]
+        where = "\n".join(notes or [f"aliquot: {error}"])
         click.echo(f"{error.__cause__}\n{in_options(where)}", err=True)
         sys.exit(EXIT_FAILED)
     if failures:

@@ -27,9 +27,12 @@ _PYTHON_TO_OPTIONS = (
     (r"\binputs are for a sandbox\b", "--input is for a sandbox"),
 )
 
+# Beside the words that `aliquot.running.spoiled` has for it: options take it in per cent.
+_PART = r"(max-failures is | or a part such as )((?:0\.\d+|\d+e-\d+|1\.0)(?= of |$))"
+
 
 def in_options(message: str) -> str:
     """Name options where a message names Python arguments."""
     for pattern, instead in _PYTHON_TO_OPTIONS:
         message = re.sub(pattern, instead, message)
-    return message
+    return re.sub(_PART, lambda found: f"{found[1]}{100 * float(found[2]):g}%", message)

@@ -282,7 +282,7 @@ def _run_into(plan: Plan, flow: _Flow) -> None:
         plan = plan._replace(sink=StreamSink(flow.put), is_streamed=True)
         outcome = run_plan(plan, flow)
         if not outcome.is_complete:
-            raise_failures(outcome.failures, outcome.max_failures)
+            raise_failures(outcome.failures, outcome.max_failures, outcome.report.all_units)
     except InterruptedRunError:
         return
     except BaseException as error:

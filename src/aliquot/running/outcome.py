@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.errors import AliquotError, JobError
 from aliquot.quantities import format_bytes, format_count, format_seconds
+from aliquot.running.spoiled import why_not_enough
 from aliquot.workers.stepping import add_note
 
 if TYPE_CHECKING:
@@ -43,18 +44,23 @@ class Failure(NamedTuple):
 class UnitsFailedError(JobError):
     """Some units failed; the message names them, ``failures`` tells all that is known."""
 
-    def __init__(self, failures: tuple[Failure, ...], max_failures: float | None = None) -> None:
+    def __init__(
+        self, failures: tuple[Failure, ...], max_failures: float | None = None, units: int | None = None
+    ) -> None:
         shown = "\n".join(f"  {failure}" for failure in failures[:10])
         more = f"\n  and {len(failures) - 10} more" if len(failures) > 10 else ""
         allowed = _shown_allowance(max_failures)
+        why = why_not_enough(failures, max_failures, units)
         super().__init__(
             f"the run stopped, because more units failed than max_failures allows{allowed}:\n{shown}{more}"
+            + (f"\n{why}" if why else "")
         )
         self.failures = failures
         self._max_failures = max_failures
+        self._units = units
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.failures, self._max_failures))
+        return (type(self), (self.failures, self._max_failures, self._units))
 
 
 def _shown_allowance(max_failures: float | None) -> str:
@@ -108,6 +114,11 @@ class Report(NamedTuple):
     allowed_bytes: int | None = None  # that all workers may hold together
     enforced_by: str = ""  # how that is seen to
     costs: tuple[tuple[int, int, float], ...] = ()  # units from, up to, and the seconds that they took
+
+    @property
+    def all_units(self) -> int:
+        """Done, set aside and never begun."""
+        return self.units + self.failed_units + self.left_units
 
     @property
     def cores_used(self) -> float:
@@ -190,7 +201,7 @@ class Outcome:
     def value(self) -> Any:
         """The result; raises what the first failed unit raised where there is none."""
         if not self.is_complete:
-            raise_failures(self.failures, self.max_failures)
+            raise_failures(self.failures, self.max_failures, self.report.all_units)
         return self._value
 
     def __repr__(self) -> str:
@@ -204,15 +215,17 @@ def count_units(failures: Sequence[Failure]) -> str:
     return "1 unit failed and was" if units == 1 else f"{format_count(units)} units failed and were"
 
 
-def raise_failures(failures: tuple[Failure, ...], max_failures: float | None = None) -> None:
+def raise_failures(failures: tuple[Failure, ...], max_failures: float | None = None, units: int | None = None) -> None:
     """Raise the exception of the first failure, as the user's function did, with where it happened."""
     first = failures[0]
-    error: Exception = UnitsFailedError(failures, max_failures)
+    error: Exception = UnitsFailedError(failures, max_failures, units)
     # Raised here, SystemExit would end the user's program, and StopIteration a loop, without a word.
     if isinstance(first.exception, Exception) and not isinstance(first.exception, StopIteration):
         error = first.exception
         if len(failures) > 1:
             add_note(error, f"aliquot: {len(failures)} failures, of which this is the first")
+        if why := why_not_enough(failures, max_failures, units):
+            add_note(error, f"aliquot: {why}")
         add_note(error, f"aliquot: {first}")
     cause = RemoteTraceback(first.traceback) if first.traceback else None
     raise error from cause

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+from aliquot.quantities import format_count
 
 if TYPE_CHECKING:
     from aliquot.running.outcome import Failure
@@ -54,3 +57,42 @@ def _joined_rows(first: tuple[RowRange, ...], second: tuple[RowRange, ...]) -> t
     if first and second and (first[-1].path, first[-1].stop) == (second[0].path, second[0].start):
         return (*first[:-1], first[-1]._replace(stop=second[0].stop), *second[1:])
     return first + second
+
+
+def why_not_enough(failures: Sequence[Failure], max_failures: float | None, units: int | None) -> str:
+    """What must be allowed at least, where more units than may fail are lost together; else nothing.
+
+    Of these it is known how many they are, although the run, of so many ``units``, stopped at the first of them.
+    """
+    lost = _count_together([failure.spoiled for failure in failures if failure.spoiled is not None])
+    if max_failures is None or not units or lost < 2:
+        return ""
+    others = sum(
+        failure.stop - failure.start
+        for failure in failures
+        if failure.spoiled is None and failure.kind != "not looked into"
+    )
+    needed, is_part = lost + others, 0 < max_failures < 1
+    if needed <= (max_failures * units if is_part else max_failures):
+        return ""
+    more = f" and {format_count(others)} more failed" if others else ""
+    told = f"{max_failures:g} of {format_count(units)} units" if is_part else str(int(max_failures))
+    return (
+        f"{format_count(lost)} units cannot be read{more}, and max_failures is {told}; "
+        f"allow at least {needed}, or a part such as {_part(needed, units)}"
+    )
+
+
+def _count_together(ranges: Iterable[tuple[int, int]]) -> int:
+    """How many units they are; ranges may overlap, as baskets of different columns do."""
+    count = reached = 0
+    for start, stop in sorted(ranges):
+        count += max(0, stop - max(start, reached))
+        reached = max(reached, stop)
+    return count
+
+
+def _part(needed: int, units: int) -> float:
+    """The least part of all that is enough and has one digit."""
+    tens = 10.0 ** -math.floor(math.log10(needed / units))
+    return min(math.ceil(needed * tens / units) / tens, 1.0)
