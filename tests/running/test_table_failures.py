@@ -227,3 +227,23 @@ def test_the_command_line_tells_it_in_its_own_words() -> None:
     why = why_not_enough([aliquot.Failure(0, 1000, "damaged", spoiled=(0, 1000))], 0.01, 15_000)
     told = "--max-failures is 1% of 15,000 units; allow at least 1000, or a part such as 7%"
     assert in_options(why) == f"1,000 units cannot be read, and {told}"
+
+
+@pytest.mark.parametrize("seek", [-5, 1 << 40])
+def test_a_place_that_cannot_be_is_not_told(folder: Path, seek: int) -> None:
+    """Where a basket is said to be is damaged: the rows are told, and the file, but no such byte."""
+    path = folder / "b.root"
+    with uproot.open(f"{path}:Events") as tree:
+        seeks = tree["n"].member("fBasketSeek")[:BASKETS].astype(">i8").tobytes()
+    wrong = seeks[:16] + seek.to_bytes(8, "big", signed=True) + seeks[24:]
+    content = path.read_bytes()
+    assert content.count(seeks) == 1
+    path.write_bytes(content.replace(seeks, wrong))
+    job = aliquot.FunctionJob(len, f"{folder}/*.root:Events")
+    outcome = aliquot.run(job, max_failures=1000, on=TWO, progress=False)
+    assert outcome.value == 3 * PER_FILE - PER_BASKET
+    (failure,) = outcome.failures
+    assert isinstance(failure.exception, aliquot.DataError)
+    assert failure.exception.byte is None
+    assert f"{path}, rows 2000 to 2999: has a basket of column 'n'" in failure.error
+    assert failure.places == ((str(path), 0, path.stat().st_size),)

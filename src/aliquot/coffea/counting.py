@@ -123,7 +123,7 @@ def _look(options: dict[str, Any], tree: tuple[str, str]) -> CountedTree:
     except DataError as error:
         facts = Facts(0, problem=error.problem)
     except UnreadableTable as fault:
-        facts = Facts(0, problem=problem_of(fault))
+        facts = Facts(0, problem=problem_of(fault, stat[0]))
     except Exception as error:  # whatever uproot makes of bytes that are not what they should be
         facts = Facts(0, problem=f"cannot be read: {in_a_line(error)}")
     return CountedTree(path, name, Known(*stat, facts))

@@ -13,6 +13,7 @@ from msgspec import Struct
 from aliquot.cache import read_record, record_path, write_record
 from aliquot.errors import DataError
 from aliquot.virtual_file.storage.storage import stat_file
+from aliquot.virtual_file.tables.ranges import possible_byte
 from aliquot.virtual_file.tables.registry import find_table_class
 from aliquot.virtual_file.tables.table import Facts, Table, UnreadableTable
 
@@ -77,15 +78,16 @@ def look(how: HowRead, place: TablePlace) -> Known:
     try:
         facts = table.facts()
     except UnreadableTable as fault:
-        facts = Facts(1, (1,), problem=problem_of(fault))
+        facts = Facts(1, (1,), problem=problem_of(fault, size_bytes))
     finally:
         table.close()
     return Known(size_bytes, mtime_ns, facts)
 
 
-def problem_of(fault: UnreadableTable) -> str:
-    """What is wrong, where, and what to do."""
-    where = "" if fault.byte is None else f" (byte {fault.byte})"
+def problem_of(fault: UnreadableTable, size_bytes: int) -> str:
+    """What is wrong, where in the file, which has that size, and what to do."""
+    byte = possible_byte(fault.byte, size_bytes)
+    where = "" if byte is None else f" (byte {byte})"
     return f"{fault.problem}{where}. {fault.advice}" if fault.advice else f"{fault.problem}{where}"
 
 

@@ -13,6 +13,7 @@ from aliquot.errors import DataError, SourceChangedError, UsageError
 from aliquot.job import Description
 from aliquot.virtual_file.source import ByteRange, RowRange, Source
 from aliquot.virtual_file.tables.looking import HowRead, Known, TablePlace, look, recall, remember, stat_of
+from aliquot.virtual_file.tables.ranges import possible_byte
 from aliquot.virtual_file.tables.registry import find_table_class
 from aliquot.virtual_file.tables.rows_in_order import RowsInOrder, RowsOf, check_unchanged
 from aliquot.virtual_file.tables.table import BadRows, ChangedTable, Facts, Table, UnreadableTable
@@ -168,7 +169,7 @@ class TablesSource(RowsInOrder, Source):
                 path=place.path,
                 unit=fault.start,
                 unit_name=self._row_range(RowsOf(number, fault.start, fault.stop)).name,
-                byte=fault.byte,
+                byte=self._possible_byte(number, fault.byte),
                 advice=fault.advice,
                 spoiled_units=(first + fault.start, first + fault.stop) if fault.is_certain else None,
             ) from fault
@@ -176,7 +177,8 @@ class TablesSource(RowsInOrder, Source):
             raise SourceChangedError(str(fault), path=place.path, advice="Wait until it is complete") from fault
         except UnreadableTable as fault:
             self._check_unchanged(number)
-            raise DataError(fault.problem, path=place.path, byte=fault.byte, advice=fault.advice) from fault
+            byte = self._possible_byte(number, fault.byte)
+            raise DataError(fault.problem, path=place.path, byte=byte, advice=fault.advice) from fault
         self._check_unchanged(number)
         return pieces
 
@@ -241,6 +243,11 @@ class TablesSource(RowsInOrder, Source):
         assert known is not None
         check_unchanged(place.path, known, lambda: self.how.stat(place))
 
+    def _possible_byte(self, number: int, byte: int | None) -> int | None:
+        known = self._known[number]
+        assert known is not None
+        return possible_byte(byte, known.size_bytes)
+
     def _facts_of(self, number: int) -> Facts:
         known = self._known[number]
         assert known is not None
@@ -257,7 +264,8 @@ class TablesSource(RowsInOrder, Source):
                 try:
                     ranges = self._table(rows.number).byte_ranges(rows.start, rows.stop)
                 except UnreadableTable as fault:
-                    raise DataError(fault.problem, path=self.places[rows.number].path, byte=fault.byte) from fault
+                    byte = self._possible_byte(rows.number, fault.byte)
+                    raise DataError(fault.problem, path=self.places[rows.number].path, byte=byte) from fault
             found += ranges or [ByteRange(self.places[rows.number].path, 0, stat_of(self.places[rows.number].path)[0])]
         return found
 
