@@ -20,7 +20,7 @@ import uproot
 
 from aliquot.errors import MissingExtraError
 from aliquot.virtual_file.tables.root import table as root
-from aliquot.virtual_file.tables.root.layout import KEY, NotPlainError, TreeLayout, _find_key, find_layout
+from aliquot.virtual_file.tables.root.layout import KEY, NotPlainError, TreeLayout, _find_key, _Tree, find_layout
 from aliquot.virtual_file.tables.root.table import RootTable
 from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
 from tests.virtual_file.tables.making_root import overwrite, write_tree
@@ -308,3 +308,37 @@ def test_of_many_baskets_nothing_is_sent_along(tmp_path: Path) -> None:
     facts = table(path, *basket).facts()
     assert facts.units == 55
     assert facts.detail == b""
+
+
+def test_files_that_were_made_alike_are_made_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only numbers differ: how many entries and baskets there are, and where."""
+    first = write(tmp_path / "a.root", {"x": numpy.arange(5.0), "y": lists("i4", [1, 0, 2, 3, 0])})
+    more = {"x": numpy.arange(3.0), "y": lists("i4", [2, 2, 0])}
+    second = write(tmp_path / "b.root", more, more)
+    assert layout_of(first, "x", "y") is not None
+    monkeypatch.setattr(_Tree, "_form", lambda *_: pytest.fail("it was made out again"))
+    found = layout_of(second, "x", "y")
+    assert found is not None
+    assert found.entries == 6
+    assert found.branches["y"].offsets == (0, 3, 6)
+    assert table(second, "x", "y").read(0, 6)["y"].to_list() == [[0, 1], [2, 3], [], [0, 1], [2, 3], []]
+
+
+def test_files_that_only_look_alike_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    """As long as each other, to the byte: with other kinds of numbers, other names, another counter."""
+    made = {
+        "float": {"x": numpy.arange(4, dtype="f4"), "y": lists("i4", [1, 0, 2, 1])},
+        "whole": {"x": numpy.arange(4, dtype="i4"), "y": lists("f4", [1, 0, 2, 1])},
+        "named": {"z": numpy.arange(4, dtype="f4"), "y": lists("i4", [1, 0, 2, 1])},
+        "count": {"x": numpy.arange(4, dtype="u4"), "y": lists("u4", [1, 0, 2, 1])},
+    }
+    paths = {name: write(tmp_path / f"{name}.root", columns) for name, columns in made.items()}
+    assert len({path.stat().st_size for path in paths.values()}) == 1
+    for _ in range(2):
+        for name, path in paths.items():
+            found = layout_of(path, every=True)
+            assert found is not None
+            with uproot.open({str(path): "Events"}) as tree:
+                expected = {branch.name: branch.typename for branch in tree.branches}
+            assert dict(table(path, *expected).facts().columns) == expected, name
+        assert layout_of(paths["named"], "x") is None

@@ -24,7 +24,7 @@ _DIRECTORY = Struct(">hIIii")  # its version, two times, the bytes of its keys a
 KEY = Struct(">ihiIhh")  # bytes of it all, version, bytes of the object, time, bytes of the key, cycle
 _FAR = 1000  # added to the version of what has positions of 8 bytes
 _TREE = Struct(">qqqqqdiiiiIqqqqqq")
-_CLUSTER_RANGES = 10
+_CLUSTER_RANGES_AT = Struct(">qqqqqdiiii").size  # how many, among the numbers of the tree
 _TREE_VERSION = 20
 _BRANCH = Struct(">iiiiq")
 _BRANCH_AFTER = Struct(">iIiqqqq")
@@ -35,6 +35,7 @@ _COUNTED, _NEW_CLASS, _KNOWN_CLASS = 0x40000000, 0xFFFFFFFF, 0x80000000
 _REFERENCED = 0x10  # has two bytes more
 _MAP_OFFSET = 2
 _INT = Struct(">I")
+_LONG = Struct(">q")
 _COUNT_AND_VERSION = Struct(">IH")
 _TWO = Struct(">II")
 _OBJECT = Struct(">HII")
@@ -183,10 +184,33 @@ def _text(data: bytes, at: int) -> tuple[bytes, int]:
 # The tree
 
 
-class _Branch(NamedTuple):
-    layout: BranchLayout
+class _Place(NamedTuple):
+    """What a tree says of a branch in all files that are like it, and where it says the rest."""
+
+    dtype: str
+    counter: str | None
     leaf_at: int
     counter_at: int  # the leaf that counts, if one does
+    baskets_at: int
+    entries_at: int
+    sizes_at: int
+    room: int  # for so many baskets
+
+
+class _Form(NamedTuple):
+    """How a tree is written, but for numbers: files that were made alike have it alike, and it is made out once."""
+
+    entries_at: int
+    places: dict[str, _Place]
+    parts: tuple[slice, ...]  # of the tree: all bytes that were looked at to find this out
+    content: bytes  # of these parts
+
+    def fits(self, data: bytes) -> bool:
+        return b"".join([data[part] for part in self.parts]) == self.content
+
+
+_forms: dict[tuple[int, int, tuple[str, ...] | None], _Form] = {}
+_MOST_FORMS = 16
 
 
 class _Tree:
@@ -196,17 +220,52 @@ class _Tree:
         self._data = data
         self._key_bytes = key_bytes
         self._file_bytes = file_bytes
-        self._entries = 0
+        self._seen: list[tuple[int, int]] = []  # the bytes that tell its form
         self._places: dict[bytes, int] = {}  # of the branches
         self._counters: dict[int, bytes] = {}  # the names of leaves by their places
 
     def layout(self, wanted: Sequence[str] | None) -> TreeLayout:
+        key = (len(self._data), self._key_bytes, None if wanted is None else tuple(wanted))
+        form = _forms.get(key)
+        if form is None or not form.fits(self._data):
+            form = self._form(wanted)
+            if len(_forms) >= _MOST_FORMS:
+                _forms.clear()
+            _forms[key] = form
+        entries: int = _LONG.unpack_from(self._data, form.entries_at)[0]
+        return TreeLayout(entries, {name: self._branch(place, entries) for name, place in form.places.items()})
+
+    def _branch(self, place: _Place, entries: int) -> BranchLayout:
+        """What differs from file to file."""
+        data, room = self._data, place.room
+        *_, baskets, _ = _BRANCH.unpack_from(data, place.baskets_at)
+        _, _, _, branch_entries, first, _, _ = _BRANCH_AFTER.unpack_from(data, place.entries_at)
+        if first or branch_entries != entries or not 0 <= baskets < room:
+            raise NotPlainError
+        at = place.sizes_at
+        sizes = unpack_from(f">{baskets}i", data, at)
+        at += 4 * room + 1
+        offsets = unpack_from(f">{baskets + 1}q", data, at)
+        at += 8 * room + 1
+        seeks = unpack_from(f">{baskets}q", data, at)
+        if offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
+            raise NotPlainError
+        if 0 in seeks:  # it is in another file
+            raise NotPlainError
+        if max(map(add, seeks, sizes), default=0) > self._file_bytes or min((*seeks, *sizes), default=0) < 0:
+            raise NotPlainError
+        return BranchLayout(place.dtype, place.counter, offsets, seeks, sizes)
+
+    # Its form
+
+    def _form(self, wanted: Sequence[str] | None) -> _Form:
         at = self._begin(0, _TREE_VERSION)
         for _ in ("TNamed", "TAttLine", "TAttFill", "TAttMarker"):
             at = self._after(at)
-        fields = _TREE.unpack_from(self._data, at)
-        self._entries = fields[0]
-        at += _TREE.size + 2 * (1 + 8 * fields[_CLUSTER_RANGES])
+        entries_at = at
+        ranges_at = at + _CLUSTER_RANGES_AT
+        self._see(ranges_at, ranges_at + 4)
+        at += _TREE.size + 2 * (1 + 8 * _INT.unpack_from(self._data, ranges_at)[0])
         at = self._after(at)  # its features
         found = list(self._branches(at))
         self._places = dict(found)
@@ -214,17 +273,18 @@ class _Tree:
             raise NotPlainError  # which of two is meant?
         if wanted is None:
             wanted = [name.decode() for name in self._places]
-        made = {name: self._branch(name) for name in wanted}
-        for branch in [*made.values()]:
-            counter = branch.layout.counter
+        places = {name: self._place(name) for name in wanted}
+        for place in [*places.values()]:
+            counter = place.counter
             if counter is None:
                 continue
-            if counter not in made:
-                made[counter] = self._branch(counter)
-            counting = made[counter]
-            if counting.leaf_at != branch.counter_at or counting.layout.counter or counting.layout.dtype[1] not in "iu":
+            if counter not in places:
+                places[counter] = self._place(counter)
+            counting = places[counter]
+            if counting.leaf_at != place.counter_at or counting.counter or counting.dtype[1] not in "iu":
                 raise NotPlainError
-        return TreeLayout(self._entries, {name: branch.layout for name, branch in made.items()})
+        parts = tuple(slice(start, stop) for start, stop in _merged(self._seen))
+        return _Form(entries_at, places, parts, b"".join([self._data[part] for part in parts]))
 
     def _branches(self, at: int) -> Iterator[tuple[bytes, int]]:
         """The name of each, and where it is."""
@@ -244,41 +304,33 @@ class _Tree:
             *_, version, _, bits = _BRANCH_HEAD.unpack_from(data, branch_at)
             if not length & _COUNTED or version != 1 or bits & _REFERENCED:
                 raise NotPlainError
-            name, _ = _text(data, branch_at + _BRANCH_HEAD.size)
+            name, end = _text(data, branch_at + _BRANCH_HEAD.size)
+            self._see(at, end)
             yield name, branch_at
             at += 4 + (length ^ _COUNTED)
 
-    def _branch(self, name: str) -> _Branch:
+    def _place(self, name: str) -> _Place:
         data = self._data
         at = self._places.get(name.encode())
         if at is None or name.startswith("/"):  # a path, to uproot
             raise NotPlainError
         at = self._begin(at, _BRANCH_VERSION)
-        at = self._after(self._after(at))  # TNamed, TAttFill
-        *_, baskets, _ = _BRANCH.unpack_from(data, at)
-        at = self._after(at + _BRANCH.size)
-        _, room, _, entries, first, _, _ = _BRANCH_AFTER.unpack_from(data, at)
-        _, subbranches, end = self._array(at + _BRANCH_AFTER.size)
+        baskets_at = self._after(self._after(at))  # behind TNamed and TAttFill
+        entries_at = self._after(baskets_at + _BRANCH.size)
+        _, room, *_ = _BRANCH_AFTER.unpack_from(data, entries_at)
+        self._see(entries_at, entries_at + 8)
+        _, subbranches, end = self._array(entries_at + _BRANCH_AFTER.size)
         leaf_at, leaves, end = self._array(end)
-        if subbranches or leaves != 1 or first or entries != self._entries or baskets >= room:
+        if subbranches or leaves != 1:
             raise NotPlainError
         dtype, counter, counter_at = self._leaf(leaf_at)
         at, _, end = self._array(end)
-        if any(data[at:end]):  # baskets within the tree itself
+        named_at = end + 3 + (4 + 8 + 8) * room
+        if any(data[at:end]) or data[named_at]:  # baskets within the tree itself, or in another file
             raise NotPlainError
-        sizes = unpack_from(f">{baskets}i", data, end + 1)
-        end += 1 + 4 * room
-        offsets = unpack_from(f">{baskets + 1}q", data, end + 1)
-        end += 1 + 8 * room
-        seeks = unpack_from(f">{baskets}q", data, end + 1)
-        end += 1 + 8 * room
-        if offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
-            raise NotPlainError
-        if data[end] or 0 in seeks:  # it is in another file
-            raise NotPlainError
-        if max(map(add, seeks, sizes), default=0) > self._file_bytes or min((*seeks, *sizes), default=0) < 0:
-            raise NotPlainError
-        return _Branch(BranchLayout(dtype, counter, offsets, seeks, sizes), leaf_at, counter_at)
+        self._see(at, end)
+        self._see(named_at, named_at + 1)
+        return _Place(dtype, counter, leaf_at, counter_at, baskets_at, entries_at, end + 1, room)
 
     def _leaf(self, at: int) -> tuple[str, str | None, int]:
         """What it holds; the name of the leaf that counts, and its place."""
@@ -288,14 +340,17 @@ class _Tree:
             raise NotPlainError
         at = self._begin(self._begin(at, 1), _LEAF_VERSION)
         name, title_at = self._name(at)
-        title, _ = _text(self._data, title_at)
+        title, end = _text(self._data, title_at)
+        self._see(title_at, end)
         at = self._after(at)
         length, _, _, _, is_unsigned = _LEAF.unpack_from(self._data, at)
-        at += _LEAF.size
-        reference = _INT.unpack_from(self._data, at)[0]
+        reference_at = at + _LEAF.size
+        self._see(at, reference_at + 4)
+        reference = _INT.unpack_from(self._data, reference_at)[0]
         counter, counter_at = None, 0
         if reference:
-            counter_at = at if reference & _COUNTED else reference - _MAP_OFFSET - self._key_bytes
+            is_here = reference & _COUNTED
+            counter_at = reference_at if is_here else reference - _MAP_OFFSET - self._key_bytes
             counter = self._counter(counter_at)
         if length != 1 or b"[" in name or title != (name if counter is None else name + b"[" + counter + b"]"):
             raise NotPlainError  # an entry has several, or it is not certain
@@ -310,11 +365,16 @@ class _Tree:
 
     # What everything is made of
 
+    def _see(self, start: int, stop: int) -> None:
+        """Note what the form depends on."""
+        self._seen.append((start, stop))
+
     def _begin(self, at: int, version: int) -> int:
         """Behind the length and the version of something, which must be that one."""
         count, found = _COUNT_AND_VERSION.unpack_from(self._data, at)
         if not count & _COUNTED or found != version:
             raise NotPlainError
+        self._see(at, at + _COUNT_AND_VERSION.size)
         return at + _COUNT_AND_VERSION.size
 
     def _after(self, at: int) -> int:
@@ -322,11 +382,14 @@ class _Tree:
         count: int = _INT.unpack_from(self._data, at)[0]
         if not count & _COUNTED:
             raise NotPlainError
+        self._see(at, at + 4)
         return at + 4 + (count ^ _COUNTED)
 
     def _name(self, at: int) -> tuple[bytes, int]:
         """Of a TNamed, and where its title is."""
-        return _text(self._data, self._after_object(at + _COUNT_AND_VERSION.size))
+        name, end = _text(self._data, self._after_object(at + _COUNT_AND_VERSION.size))
+        self._see(at, end)
+        return name, end
 
     def _after_object(self, at: int) -> int:
         """Behind a TObject."""
@@ -340,6 +403,7 @@ class _Tree:
         length, _, version, _, bits, name_bytes, count, _ = _ARRAY.unpack_from(self._data, at)
         if not length & _COUNTED or version != 1 or bits & _REFERENCED or name_bytes:
             raise NotPlainError
+        self._see(at, at + _ARRAY.size)
         return at + _ARRAY.size, count, at + 4 + (length ^ _COUNTED)
 
     def _object(self, at: int) -> tuple[bytes, int]:
@@ -357,4 +421,17 @@ class _Tree:
         ends_at = data.index(0, named_at)
         if tag == _NEW_CLASS:
             body_at = ends_at + 1
+        self._see(at, body_at)
+        self._see(named_at - 4, ends_at + 1)
         return data[named_at:ends_at], body_at
+
+
+def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same bytes, in order, each once."""
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+        else:
+            merged.append((start, stop))
+    return merged
