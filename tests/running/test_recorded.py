@@ -423,6 +423,17 @@ def test_a_program_that_is_not_there_ends_the_run_at_once(numbers: Path) -> None
         aliquot.run(command, on=TWO, progress=False, max_failures=1.0)
 
 
+def test_a_unit_that_ends_as_if_a_program_were_missing_is_set_aside(numbers: Path) -> None:
+    """Other units have nothing to do with it."""
+    script = numbers.parent / "script"
+    script.write_text('#!/bin/sh\ngrep -q ^150$ "$1" && echo helper: not found >&2 && exit 127\ncat "$1"\n')
+    script.chmod(0o755)
+    command = aliquot.Command("./script {n} > {out}", split={"n": numbers}, join={"out": "out.txt"})
+    outcome = aliquot.run(command, on=TWO, progress=False, max_failures=1)
+    assert outcome.is_complete
+    assert [failure.start for failure in outcome.failures] == [numbers.read_text().split().index("150")]
+
+
 def status_in(directory: str) -> str:
     with Journal.open(RunDirectory(directory).journal_path, read_only=True) as journal:
         return str(journal.get("status"))

@@ -174,7 +174,7 @@ def test_how_many_must_be_allowed_is_told(folder: Path, allowed: float, told: st
     view = aliquot.open(f"{folder}/*.root:Events")
     with pytest.raises(aliquot.DataError, match="has a basket") as caught:
         aliquot.map_batches(len, view, max_failures=allowed, on=TWO, progress=False)
-    why = f"1,000 units cannot be read, and max_failures is {told}; allow at least 1000, or a part such as 0.07"
+    why = f"1,000 units cannot be read so far, and max_failures is {told}; allow at least 1000, or a part such as 0.07"
     assert f"aliquot: {why}" in caught.value.__notes__
     for enough in (1000, 0.07):
         with pytest.warns(aliquot.UnitsSetAsideWarning, match="1,000 units failed"):
@@ -187,7 +187,7 @@ def test_how_many_are_lost_is_counted_within_a_part(folder: Path) -> None:
     view = aliquot.open(f"{folder}/*.root:Events")[7400:9000]
     with pytest.raises(aliquot.DataError) as caught:
         aliquot.map_batches(len, view, max_failures=1, on=TWO, progress=False)
-    assert any("600 units cannot be read, and max_failures is 1; allow at least 600" in note for note in notes(caught))
+    assert any("600 units cannot be read so far, and max_failures is 1; allow at least 600" in note for note in notes(caught))
 
 
 def notes(caught: pytest.ExceptionInfo[BaseException]) -> list[str]:
@@ -207,9 +207,9 @@ def test_units_that_fail_one_by_one_are_no_reason_to_ask_for_more() -> None:
         (
             [(0, 10), (5, 20)],
             3,
-            "20 units cannot be read, and max_failures is 3; allow at least 20, or a part such as 0.2",
+            "20 units cannot be read so far, and max_failures is 3; allow at least 20, or a part such as 0.2",
         ),
-        ([(0, 97)], 0.5, "97 units cannot be read, and max_failures is 0.5 of 100 units; allow at least 97"),
+        ([(0, 97)], 0.5, "97 units cannot be read so far, and max_failures is 0.5 of 100 units; allow at least 97"),
         ([(0, 97)], 97, ""),
         ([(0, 1)], 0, ""),
     ],
@@ -226,7 +226,15 @@ def test_the_command_line_tells_it_in_its_own_words() -> None:
     """Per cent, which its option takes."""
     why = why_not_enough([aliquot.Failure(0, 1000, "damaged", spoiled=(0, 1000))], 0.01, 15_000)
     told = "--max-failures is 1% of 15,000 units; allow at least 1000, or a part such as 7%"
-    assert in_options(why) == f"1,000 units cannot be read, and {told}"
+    assert in_options(why) == f"1,000 units cannot be read so far, and {told}"
+    assert in_options(f"{why}\nand more") == f"1,000 units cannot be read so far, and {told}\nand more"
+
+
+@pytest.mark.parametrize(("lost", "units"), [(63, 90), (7, 10), (1000, 15_000), (999, 1000), (3, 1_000_000)])
+def test_the_part_that_is_told_is_enough(lost: int, units: int) -> None:
+    """As a run reckons with it, which is not as on paper."""
+    why = why_not_enough([aliquot.Failure(0, lost, "damaged", spoiled=(0, lost))], 0, units)
+    assert float(why.rpartition(" ")[2]) * units >= lost
 
 
 @pytest.mark.parametrize("seek", [-5, 1 << 40])

@@ -35,4 +35,4 @@ def in_options(message: str) -> str:
     """Name options where a message names Python arguments."""
     for pattern, instead in _PYTHON_TO_OPTIONS:
         message = re.sub(pattern, instead, message)
-    return re.sub(_PART, lambda found: f"{found[1]}{100 * float(found[2]):g}%", message)
+    return re.sub(_PART, lambda found: f"{found[1]}{100 * float(found[2]):g}%", message, flags=re.MULTILINE)

@@ -45,10 +45,6 @@ _WATCH_SECONDS = 1.0
 _STOPPING_SECONDS = 2.0
 
 
-# What a shell exits with where a program cannot be executed, or is not there.
-_NO_PROGRAM = (126, 127)
-
-
 class ResultSite(Site, Protocol):
     """A site whose workers send real results."""
 
@@ -151,8 +147,8 @@ def _raise_if_hopeless(error: StepError | None) -> None:
     """Where the disk is full, a program is not there or the source has changed, others would fail too: the run ends."""
     if error is None or error.exception is None:
         return
-    is_hopeless = getattr(error.exception, "is_out_of_room", False) or isinstance(error.exception, SourceChangedError)
-    if is_hopeless or getattr(error.exception, "status", None) in _NO_PROGRAM:
+    is_for_all = any(getattr(error.exception, name, False) for name in ("is_out_of_room", "is_program_missing"))
+    if is_for_all or isinstance(error.exception, SourceChangedError):
         raise error.exception
 
 

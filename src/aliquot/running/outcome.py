@@ -36,7 +36,7 @@ class Failure(NamedTuple):
         tables = {rows.path for rows in self.rows}
         told = [f" in {rows.path}, {rows.name}" for rows in self.rows]
         told += [f" in {path}, bytes {start} to {stop}" for path, start, stop in self.places if path not in tables]
-        places = "".join(told)
+        places = "".join(dict.fromkeys(told))  # several tables of one file may have the same rows
         held = f" (it held {format_bytes(self.held_bytes)} when it was stopped)" if self.held_bytes else ""
         return f"{units}{shown}{places}: {self.error}{held}"
 

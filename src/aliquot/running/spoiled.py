@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,13 +14,15 @@ if TYPE_CHECKING:
     from aliquot.running.outcome import Failure
     from aliquot.virtual_file import RowRange
 
+_MOST_OVERLAPPING = 1000
+
 
 def told_as_one(failures: Iterable[Failure]) -> list[Failure]:
     """The same failures, in order, where neighbours that have one reason are one."""
     failures = sorted(failures, key=lambda failure: failure.start)
-    reasons = {failure.spoiled: failure for failure in failures if failure.spoiled is not None}
+    reasons = _Reasons(failures)
     told: list[Failure] = []
-    for failure in (_explained(failure, list(reasons.values())) for failure in failures):
+    for failure in map(reasons.explain, failures):
         if told and _have_one_reason(told[-1], failure):
             told[-1] = _joined(told[-1], failure)
         else:
@@ -26,16 +30,26 @@ def told_as_one(failures: Iterable[Failure]) -> list[Failure]:
     return told
 
 
-def _explained(failure: Failure, reasons: list[Failure]) -> Failure:
-    """What was not looked into, because the run was over, has failed for a reason that is known from its neighbours."""
-    if failure.kind != "not looked into":
+class _Reasons:
+    """Why ranges of units cannot be read, as failures tell it."""
+
+    def __init__(self, failures: Iterable[Failure]) -> None:
+        by_range = {failure.spoiled: failure for failure in failures if failure.spoiled is not None}
+        self._ranges = sorted(by_range)
+        self._failures = by_range
+
+    def explain(self, failure: Failure) -> Failure:
+        """What was not looked into, because the run was over, has failed for a reason known from its neighbours."""
+        if failure.kind != "not looked into":
+            return failure
+        # Ranges may overlap, as baskets of different columns do, but each is about as long as the next.
+        for place in range(bisect_right(self._ranges, (failure.start, sys.maxsize)) - 1, -1, -1)[:_MOST_OVERLAPPING]:
+            start, stop = self._ranges[place]
+            if start <= failure.start and failure.stop <= stop:
+                own = failure._asdict()
+                reason = self._failures[start, stop]
+                return reason._replace(**{name: own[name] for name in ("start", "stop", "attempts", "places", "rows")})
         return failure
-    for reason in reasons:
-        assert reason.spoiled is not None
-        if reason.spoiled[0] <= failure.start and failure.stop <= reason.spoiled[1]:
-            own = failure._asdict()
-            return reason._replace(**{name: own[name] for name in ("start", "stop", "attempts", "places", "rows")})
-    return failure
 
 
 def _have_one_reason(first: Failure, second: Failure) -> bool:
@@ -78,7 +92,7 @@ def why_not_enough(failures: Sequence[Failure], max_failures: float | None, unit
     more = f" and {format_count(others)} more failed" if others else ""
     told = f"{max_failures:g} of {format_count(units)} units" if is_part else str(int(max_failures))
     return (
-        f"{format_count(lost)} units cannot be read{more}, and max_failures is {told}; "
+        f"{format_count(lost)} units cannot be read so far{more}, and max_failures is {told}; "
         f"allow at least {needed}, or a part such as {_part(needed, units)}"
     )
 
@@ -95,4 +109,7 @@ def _count_together(ranges: Iterable[tuple[int, int]]) -> int:
 def _part(needed: int, units: int) -> float:
     """The least part of all that is enough and has one digit."""
     tens = 10.0 ** -math.floor(math.log10(needed / units))
-    return min(math.ceil(needed * tens / units) / tens, 1.0)
+    digits = math.ceil(needed * tens / units)
+    if digits / tens * units < needed:  # 0.7 of 90 is a little less than 63
+        digits += 1
+    return min(digits / tens, 1.0)

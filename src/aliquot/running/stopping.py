@@ -35,7 +35,8 @@ def stopping_on_signals(stop: Callable[[int], None]) -> Iterator[None]:
     def on_signal(number: int, _: object) -> None:
         nonlocal is_asked
         if is_asked:
-            raise RunInterruptedError("interrupted twice", signal_number=number, is_in_order=False)
+            told = "interrupted twice; what was recorded until then stays, and the same call goes on with it"
+            raise RunInterruptedError(told, signal_number=number, is_in_order=False)
         is_asked = True
         stop(number)
 

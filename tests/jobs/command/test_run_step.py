@@ -177,8 +177,32 @@ def test_a_missing_program_is_told() -> None:
     assert "the program no-such-program was not found" in str(error)
     assert "Is the program installed" in str(error)
     assert "not found" in error.stderr
-    # A program that is there has told so of something else.
-    assert "the command exited with status 127" in str(failure("cat {x}; exit 127", place="other"))
+    assert error.is_program_missing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat {x}; exit 127",
+        "conv() {{ cat $1; }}; conv {x}; echo conv: bad >&2; exit 127",
+        "if false; then no-such-program {x}; fi; echo no-such-program skipped >&2; exit 127",
+    ],
+)
+def test_a_status_as_of_a_missing_program_is_not_enough(text: str) -> None:
+    """What the command runs may exit with it, for reasons of its own."""
+    error = failure(text)
+    assert "the command exited with status 127" in str(error)
+    assert not error.is_program_missing
+
+
+def test_a_program_that_may_not_be_executed_is_told(tmp_path: Path) -> None:
+    """It is there, and of no use."""
+    program = tmp_path / "locked"
+    program.write_text("cat $1")
+    error = failure(f"{program} {{x}}")
+    assert error.status == 126
+    assert f"the program {program} was not to be executed" in str(error)
+    assert error.is_program_missing
 
 
 def test_a_failure_within_a_pipe_is_not_missed() -> None:

@@ -290,14 +290,28 @@ def test_whoever_looked_tells_those_who_read_where_the_baskets_are(
     detail = table(path, "x", "y").facts().detail
     expected = table(path, "x", "y").read(0, 5).to_list()
     monkeypatch.setattr(root, "find_layout", lambda *_: pytest.fail("it was looked for again"))
-    knowing = RootTable(str(path), columns=("x", "y"), form="awkward", detail=detail)
+    knowing = table(path, "x", "y")
+    knowing.detail = detail
     assert knowing.read(0, 5).to_list() == expected
+
+
+def test_what_was_found_in_another_file_is_not_used(tmp_path: Path) -> None:
+    """Not even if that had the same name, size and time of change: numbers would be taken for others."""
+    path = write(tmp_path / "a.root", {"a": numpy.arange(3.0), "b": -numpy.arange(3.0)})
+    detail, size_bytes = table(path, "a", "b").facts().detail, path.stat().st_size
+    write(path, {"b": -numpy.arange(3.0), "a": numpy.arange(3.0)})
+    assert path.stat().st_size == size_bytes
+    knowing = table(path, "a", "b")
+    knowing.detail = detail
+    assert knowing.read(0, 3)["a"].to_list() == [0, 1, 2]
 
 
 def test_what_another_release_has_found_is_found_again(tmp_path: Path) -> None:
     """It may have been kept in the cache."""
     path = write(tmp_path / "a.root", {"x": numpy.arange(5)})
-    knowing = RootTable(str(path), columns=("x",), form="numpy", detail=b"\x93\x01\x02")
+    knowing = table(path, "x", form="numpy")
+    knowing.detail = knowing.facts().detail[:16] + b"\x93\x01\x02"
+    knowing.close()
     assert knowing.read(0, 5)["x"].tolist() == [0, 1, 2, 3, 4]
 
 

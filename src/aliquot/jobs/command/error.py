@@ -11,7 +11,8 @@ class CommandError(JobError):
 
     ``command`` is what the shell was given. ``status`` is the exit status, ``signal`` the name of the signal that ended
     it; None where there is none. ``stderr`` is the end of what it wrote to standard error. ``place`` is the directory
-    with its files, None where they were removed: whoever removes them says so by setting it.
+    with its files, None where they were removed: whoever removes them says so by setting it. ``is_program_missing``
+    says that the shell did not find a program, or may not execute it: no unit is to blame.
     """
 
     def __init__(
@@ -23,6 +24,7 @@ class CommandError(JobError):
         signal: str | None = None,
         stderr: str = "",
         place: str | None = None,
+        is_program_missing: bool = False,
     ) -> None:
         super().__init__(problem)
         self.problem = problem
@@ -31,6 +33,7 @@ class CommandError(JobError):
         self.signal = signal
         self.stderr = stderr
         self.place = place
+        self.is_program_missing = is_program_missing
 
     @property
     def is_out_of_memory(self) -> bool:
@@ -48,7 +51,8 @@ class CommandError(JobError):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        keywords = {name: getattr(self, name) for name in ("command", "status", "signal", "stderr", "place")}
+        names = ("command", "status", "signal", "stderr", "place", "is_program_missing")
+        keywords = {name: getattr(self, name) for name in names}
         return (_rebuild, (type(self), self.problem, keywords))
 
 

@@ -13,6 +13,7 @@ In a sandbox, all but stderr.txt is in place/sandbox, with links to the declared
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from aliquot.errors import DataError
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
 _SHOWN_BYTES = 4096
 _SHOWN_LINES = 20
-_NOT_FOUND = 127  # what a shell exits with where a program is not there
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127  # what a shell exits with where a program is not there
 _ADVICE = {
-    126: "Is it a program, and may it be executed?",
+    _NOT_EXECUTABLE: "Is it a program, and may it be executed?",
     _NOT_FOUND: "Is the program installed, and found on the PATH?",
     "SIGKILL": "The system kills programs when memory runs out",
 }
@@ -83,9 +84,12 @@ class Step:
         """What went wrong with these units, with all that is known about it."""
         return self._error(f"{problem} on {self._units()}", status=status, signal=signal)
 
-    def _error(self, problem: str, *, status: int | None, signal: str | None = None) -> CommandError:
+    def _error(
+        self, problem: str, *, status: int | None, signal: str | None = None, is_program_missing: bool = False
+    ) -> CommandError:
         return CommandError(
             problem,
+            is_program_missing=is_program_missing,
             command=self._script,
             status=status,
             signal=signal,
@@ -116,8 +120,8 @@ class Step:
             name = signal_name(exit_code - 128)  # as a shell tells that a program was killed
             problem = _advised(f"a program of {what} was killed by {name}", name)
             raise self.error(problem, status=exit_code, signal=name)
-        if exit_code == _NOT_FOUND:
-            self._raise_not_found(template, what)
+        if exit_code in (_NOT_EXECUTABLE, _NOT_FOUND):
+            self._raise_missing(template, what, exit_code)
         problem = _advised(f"{what} exited with status {exit_code}", exit_code)
         # A check is there to fail: what it finds is no mistake in it.
         is_check = template is self.command.check
@@ -125,16 +129,16 @@ class Step:
             problem += " (grep does so where nothing matches: write 'grep ... || [ $? = 1 ]' if that is no failure)"
         raise self.error(problem, status=exit_code)
 
-    def _raise_not_found(self, template: Template, what: str) -> None:
+    def _raise_missing(self, template: Template, what: str, exit_code: int) -> None:
         """Name the program, where the text of the command and the shell agree on which it is."""
         said = _end_of(self._stderr)
-        missing = [name for name in template.programs() if name in said and not self._is_found(name)]
+        missing = [name for name in template.programs() if _is_missed(name, said) and not self._is_found(name)]
         if missing:
-            programs = (
-                f"the program {missing[0]} was" if len(missing) == 1 else f"the programs {', '.join(missing)} were"
-            )
-            problem = _advised(f"{programs} not found, and {what} exited with status {_NOT_FOUND}", _NOT_FOUND)
-            raise self._error(problem, status=_NOT_FOUND)
+            were = "was" if len(missing) == 1 else "were"
+            programs = f"the program{'s' * (len(missing) > 1)} {', '.join(missing)} {were}"
+            how = "not found" if exit_code == _NOT_FOUND else "not to be executed"
+            problem = _advised(f"{programs} {how}, and {what} exited with status {exit_code}", exit_code)
+            raise self._error(problem, status=exit_code, is_program_missing=True)
 
     def _is_found(self, program: str) -> bool:
         import shutil
@@ -166,6 +170,12 @@ class Step:
         os.mkdir(self.directory)
         for path in self.command.inputs:
             os.symlink(path, os.path.join(self.directory, os.path.basename(path)))
+
+
+def _is_missed(program: str, said: str) -> bool:
+    """Whether a shell has said of it that it is not there, or may not be executed, in its own words."""
+    words = "(?:command )?not found|No such file or directory|Permission denied|[Cc]annot execute.*"
+    return re.search(rf"(?:^|: ){re.escape(program)}: (?:{words})$", said, re.MULTILINE) is not None
 
 
 def wait_for(process: int) -> int:

@@ -38,9 +38,9 @@ class HowRead(Struct, frozen=True):
     def table(self, place: TablePlace, detail: bytes = b"") -> Table:
         """The table that is there, not opened yet."""
         table_class = find_table_class(self.format)
-        return table_class(
-            place.path, place.inner, columns=self.columns, form=self.form, options=self.options, detail=detail
-        )
+        table = table_class(place.path, place.inner, columns=self.columns, form=self.form, options=self.options)
+        table.detail = detail
+        return table
 
     def stat(self, place: TablePlace) -> tuple[int, int]:
         """Size and time of change of all files that the table is in."""

@@ -84,6 +84,7 @@ class Table(ABC):
     library: ClassVar[str] = ""  # what must be imported to look at it
     extra: ClassVar[str] = ""  # what installs that
     option_names: ClassVar[tuple[str, ...]] = ()  # keywords of `aliquot.open`, beyond columns and as_
+    detail: bytes = b""  # of the `Facts` that somebody has found in this file for the same columns
 
     def __init__(
         self,
@@ -93,14 +94,12 @@ class Table(ABC):
         columns: Sequence[str] | None = None,
         form: str,
         options: Mapping[str, Any] | None = None,
-        detail: bytes = b"",
     ) -> None:
         self.path = path
         self.inner = inner  # which table of the file, where it can have several: a tree, a dataset
         self.columns = None if columns is None else tuple(columns)
         self.form = form
         self.options = dict(options or {})
-        self.detail = detail  # of the `Facts` that were found earlier in the same file, unchanged, for the same columns
         self.check_options()
 
     @property

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from aliquot.hashing import blake2b
+
 _ROOT_HEADER = Struct(">4sii")  # the version, where the first record begins; then numbers of 4 bytes, or of 8
 _HEADER_BYTES = 512  # holds the directory too, mostly
 _LARGE = 1_000_000  # added to the version of a file above 2 GB
@@ -85,19 +87,30 @@ def find_layout(file: int, tree: str, wanted: Sequence[str] | None) -> TreeLayou
         return None
 
 
-def pack_layout(layout: TreeLayout) -> bytes:
-    """In as few bytes as it takes."""
-    return _encoder.encode(layout)
+def pack_layout(file: int, layout: TreeLayout) -> bytes:
+    """In as few bytes as it takes, for this very file."""
+    return _fingerprint(file) + _encoder.encode(layout)
 
 
-def unpack_layout(packed: bytes) -> TreeLayout | None:
-    """What `pack_layout` packed; None if that was another release."""
+def unpack_layout(file: int, packed: bytes) -> TreeLayout | None:
+    """What `pack_layout` packed; None if that was another release, or the file was another then."""
+    if packed[:_FINGERPRINT_BYTES] != _fingerprint(file):
+        return None
     try:
-        return _decoder.decode(packed)
+        return _decoder.decode(packed[_FINGERPRINT_BYTES:])
     except msgspec.DecodeError:
         return None
 
 
+def _fingerprint(file: int) -> bytes:
+    """Of its header: where it ends, when it was written, and the number that nobody else has, which ROOT gives it.
+
+    Size and time of change may be those of another file, which a layout must not be used for: it would be read wrongly.
+    """
+    return blake2b(os.pread(file, _HEADER_BYTES, 0), digest_size=_FINGERPRINT_BYTES).digest()
+
+
+_FINGERPRINT_BYTES = 16
 _encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(TreeLayout)
 
 

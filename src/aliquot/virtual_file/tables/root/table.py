@@ -50,7 +50,7 @@ class RootTable(Table):
     def facts(self) -> Facts:
         """Look at the tree, and where its baskets or clusters end."""
         entries = self._opened()
-        detail = b"" if self._layout is None else pack_layout(self._layout)
+        detail = b"" if self._layout is None else pack_layout(self._file.descriptor, self._layout)
         if len(detail) > _MOST_DETAIL_BYTES:
             detail = b""
         return Facts(entries.units, _thinned(entries.ends()), dict(entries.types), detail=detail)
@@ -117,7 +117,7 @@ class RootTable(Table):
         is_told = bool(getattr(uproot.interpretation.identify, "_registered_interpretations", None))
         if self.columns != () and not self._leave_to_uproot and not is_told:
             self._file = PlainFile(self.path)
-            layout = unpack_layout(self.detail) if self.detail else None
+            layout = unpack_layout(self._file.descriptor, self.detail) if self.detail else None
             if layout is None:
                 layout = find_layout(self._file.descriptor, self.inner, self.columns)
             if layout is not None:
