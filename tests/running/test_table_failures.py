@@ -187,7 +187,8 @@ def test_how_many_are_lost_is_counted_within_a_part(folder: Path) -> None:
     view = aliquot.open(f"{folder}/*.root:Events")[7400:9000]
     with pytest.raises(aliquot.DataError) as caught:
         aliquot.map_batches(len, view, max_failures=1, on=TWO, progress=False)
-    assert any("600 units cannot be read so far, and max_failures is 1; allow at least 600" in note for note in notes(caught))
+    why = "600 units cannot be read so far, and max_failures is 1; allow at least 600"
+    assert any(why in note for note in notes(caught))
 
 
 def notes(caught: pytest.ExceptionInfo[BaseException]) -> list[str]:
