@@ -6,7 +6,7 @@ A reading is how units are read: of files ``{"name": format, "options": {...}}``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aliquot.quantities import format_count
@@ -83,6 +83,16 @@ def compare_values(name: str, before: Any, now: Any) -> list[str]:
         each = [compare_values(f"{name} {inner!r}", before.get(inner), now.get(inner)) for inner in changed]
         return ["; ".join(sentence for sentences in each for sentence in sentences)]
     return [f"{name} was {show(before)} and is {show(now)}"]
+
+
+# By what an identity calls them.
+COMPARED_BY: Mapping[str, Callable[[Any, Any], list[str]]] = {
+    "reading": compare_readings,
+    "units": compare_units,
+    "first unit": compare_first_units,
+    "join": compare_outputs,
+    "datasets": compare_datasets,
+}
 
 
 def show(value: Any) -> str:

@@ -12,19 +12,11 @@ import os
 import shutil
 import stat
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aliquot.errors import DataError
 from aliquot.hashing import blake2b
-from aliquot.journal.comparing import (
-    compare_datasets,
-    compare_first_units,
-    compare_outputs,
-    compare_readings,
-    compare_units,
-    compare_values,
-)
 from aliquot.journal.json_text import from_json, to_json
 from aliquot.quantities import format_bytes, format_count
 
@@ -62,6 +54,8 @@ def describe_program(name: str) -> dict[str, Any]:
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What differs between two identities, each as a sentence for people; nothing where they are the same."""
+    from aliquot.journal.comparing import COMPARED_BY, compare_values  # most runs are begun, or the same as before
+
     # As it would come back from a journal, where a tuple is a list.
     old, new = from_json(to_json(dict(old))), from_json(to_json(dict(new)))
     found: list[str] = []
@@ -77,8 +71,8 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
             found += _compare_inputs(before or [], now or [])
         elif key == "programs":
             found += _compare_programs(before or [], now or [])
-        elif key in _COMPARED_BY:
-            found += _COMPARED_BY[key](before, now)
+        elif key in COMPARED_BY:
+            found += COMPARED_BY[key](before, now)
         else:
             found += compare_values(_CALLED.get(key, key), before, now)
     return found
@@ -193,13 +187,6 @@ _CALLED = {
     "directory": "the directory that it runs in",
     "split": "what is split",
     "named": "what the command names",
-}
-_COMPARED_BY: Mapping[str, Callable[[Any, Any], list[str]]] = {
-    "reading": compare_readings,
-    "units": compare_units,
-    "first unit": compare_first_units,
-    "join": compare_outputs,
-    "datasets": compare_datasets,
 }
 
 _SAID_OF_KIND = {

@@ -50,10 +50,15 @@ class RootTable(Table):
     def facts(self) -> Facts:
         """Look at the tree, and where its baskets or clusters end."""
         entries = self._opened()
-        detail = b"" if self._layout is None else pack_layout(self._file.descriptor, self._layout)
-        if len(detail) > _MOST_DETAIL_BYTES:
-            detail = b""
-        return Facts(entries.units, _thinned(entries.ends()), dict(entries.types), detail=detail)
+        return Facts(entries.units, _thinned(entries.ends()), dict(entries.types), detail=self._detail())
+
+    def _detail(self) -> bytes:
+        layout = self._layout
+        # A basket takes three bytes at least: of a large tree, not even the length is worth finding out.
+        if layout is None or 3 * sum(len(branch.seeks) for branch in layout.branches.values()) > _MOST_DETAIL_BYTES:
+            return b""
+        detail = pack_layout(self._file.descriptor, layout)
+        return detail if len(detail) <= _MOST_DETAIL_BYTES else b""
 
     def read(self, start: int, stop: int) -> Any:
         """As a batch."""
