@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
-
 from aliquot.reporting.about import About
 from aliquot.reporting.story import Event, tell_story
 from aliquot.reporting.text import MOST_LINES, report_lines, status_lines
@@ -68,10 +66,10 @@ def test_a_long_reason_is_told_whole() -> None:
 
 def test_what_ended_a_run_before_its_end_is_told() -> None:
     """While it has not been mended."""
-    about = dataclasses.replace(RUN, status="failed", ended_by="the program bwa was not found\nThe command was: bwa")
+    about = RUN._replace(status="failed", ended_by="the program bwa was not found\nThe command was: bwa")
     for lines in (report_lines(tell_story(half_done()), about), status_lines(tell_story(half_done()), about)):
         assert "it ended with: the program bwa was not found" in lines
-    about = dataclasses.replace(about, status="done")
+    about = about._replace(status="done")
     assert not any("ended with" in line for line in report_lines(tell_story(half_done()), about))
 
 
@@ -115,7 +113,7 @@ def test_status_of_a_run_that_nobody_holds_says_how_to_go_on() -> None:
         "nobody works on it",
         "run it again, or aliquot resume, and it goes on",
     ]
-    of_a_function = dataclasses.replace(about, outputs=())
+    of_a_function = about._replace(outputs=())
     assert status_lines(tell_story(half_done()), of_a_function)[-1] == "the same call again, and it goes on"
 
 

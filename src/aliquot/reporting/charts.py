@@ -245,7 +245,7 @@ def _draw_bars(drawing: Drawing, lanes: Sequence[Lane], lane_height: float, acro
         top = number * lane_height + (lane_height - thickness) / 2
         for bar in lane.bars:
             whose = "taken from another" if bar.is_steal else "own"
-            spans = f"{bar.count} spans, " if bar.count > 1 else ""
+            spans = f"{bar.spans} spans, " if bar.spans > 1 else ""
             tip = (
                 f"worker {lane.worker}, {format_seconds(bar.begin_seconds)} to {format_seconds(bar.end_seconds)}: "
                 f"{spans}units {bar.start:,} to {bar.stop - 1:,} ({whose}), {bar.done_units:,} done"

@@ -10,8 +10,7 @@ what the worker was about:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 # Everything but useful work; the sentences are in losses.py.
 Purpose: TypeAlias = Literal[
@@ -31,8 +30,7 @@ Purpose: TypeAlias = Literal[
 MarkKind: TypeAlias = Literal["trim", "stopped", "lost", "failed", "exhausted"]
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """A span, as long as a worker had it: ``steps_seconds`` is when its first step began."""
 
     begin_seconds: float
@@ -42,11 +40,10 @@ class Bar:
     stop: int  # as it was assigned; a trim may have come
     is_steal: bool
     done_units: int
-    count: int = 1  # how many spans are drawn as one
+    spans: int = 1  # how many are drawn as one
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """Something that happened to a worker at a moment."""
 
     seconds: float
@@ -54,8 +51,7 @@ class Mark:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(NamedTuple):
     """All that a worker did: a line of the timeline."""
 
     worker: int
@@ -64,19 +60,19 @@ class Lane:
     report_seconds: tuple[float, ...]  # empty where there are too many to be drawn
 
 
-@dataclass(slots=True)
 class _Span:
     """What a worker has now."""
 
-    number: int | None
-    begin_seconds: float
-    start: int
-    stop: int  # as it was assigned
-    is_steal: bool
-    end: int  # where it ends now
-    reached: int = -1  # all before is reported
-    done_units: int = 0
-    steps_seconds: float | None = None  # when its first step began
+    def __init__(self, number: int | None, begin_seconds: float, start: int, stop: int, is_steal: bool) -> None:
+        self.number = number
+        self.begin_seconds = begin_seconds
+        self.start = start
+        self.stop = stop  # as it was assigned
+        self.is_steal = is_steal
+        self.end = stop  # where it ends now
+        self.reached = -1  # all before is reported
+        self.done_units = 0
+        self.steps_seconds: float | None = None  # when its first step began
 
 
 class Worker:
@@ -113,7 +109,7 @@ class Worker:
         self._end_bar(self._since_seconds)
         self._account(seconds, self._purpose)
         start, stop, is_steal = int(about["start"]), int(about["stop"]), bool(about.get("is_steal"))
-        self._span = _Span(about.get("span"), seconds, start, stop, is_steal, end=stop)
+        self._span = _Span(about.get("span"), seconds, start, stop, is_steal)
         if self._has_reported:
             self._purpose = "steals" if is_steal else "between"
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from aliquot.quantities import format_count, format_seconds
 from aliquot.reporting.lanes import Purpose
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(NamedTuple):
     """Time of cores that did not go into useful steps: ``share`` is the part of cores x wall time."""
 
     purpose: Purpose

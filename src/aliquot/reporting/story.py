@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from aliquot.reporting.lanes import Lane, Mark, Purpose, Worker
 from aliquot.reporting.losses import Loss, tell_losses
@@ -26,8 +25,7 @@ _MOST_MARKS = 600
 _MOST_REPORT_TICKS = 1500
 
 
-@dataclass(frozen=True, slots=True)
-class Sitting:
+class Sitting(NamedTuple):
     """A start or restart of the run."""
 
     begin_seconds: float
@@ -37,8 +35,7 @@ class Sitting:
     started: str  # as a date and time
 
 
-@dataclass(frozen=True, slots=True)
-class Setback:
+class Setback(NamedTuple):
     """A step that failed, or that was too large for memory and could not be smaller."""
 
     seconds: float
@@ -50,8 +47,7 @@ class Setback:
     peak_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAside(NamedTuple):
     """Units that the result is without."""
 
     seconds: float
@@ -60,8 +56,7 @@ class SetAside:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """The numbers of the whole run.
 
     ``available_seconds`` is cores x wall time. It went into ``busy_seconds`` (steps), ``stopped_seconds`` (steps that
@@ -117,8 +112,7 @@ class Totals:
         return self.units / self.wall_seconds if self.wall_seconds > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(NamedTuple):
     """All that there is to tell about a run."""
 
     totals: Totals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from aliquot.reporting.lanes import Bar
 
@@ -14,8 +14,7 @@ _RATES = 120
 _MOST_BARS = 6000
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(NamedTuple):
     """One value, or what became of many at about the same time."""
 
     seconds: float
@@ -24,16 +23,14 @@ class Band:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(NamedTuple):
     """Values over time: each by itself, or where there are too many (``is_thinned``) their range and median."""
 
     bands: tuple[Band, ...] = ()
     is_thinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(NamedTuple):
     """Units per second, between two moments."""
 
     begin_seconds: float
@@ -114,14 +111,13 @@ def _merge(bars: Sequence[Bar], gap_seconds: float) -> list[Bar]:
         if last is None or not is_near or (bar.is_steal != last.is_steal and not is_small):
             merged.append(bar)
             continue
-        merged[-1] = replace(
-            last,
+        merged[-1] = last._replace(
             end_seconds=max(last.end_seconds, bar.end_seconds),
             start=min(last.start, bar.start),
             stop=max(last.stop, bar.stop),
             is_steal=last.is_steal or bar.is_steal,
             done_units=last.done_units + bar.done_units,
-            count=last.count + bar.count,
+            spans=last.spans + bar.spans,
         )
     return merged
 
