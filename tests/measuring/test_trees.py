@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from aliquot.measuring.trees import Trees, peak_bytes, proportional_bytes, resident_bytes
+from aliquot.measuring.trees import Trees, proportional_bytes, resident_and_peak_bytes, resident_bytes
 from tests.measuring.children import Child, has_proc, wait_until_ended
 
 pytestmark = pytest.mark.skipif(not has_proc(), reason="this system shows no processes in /proc")
@@ -135,7 +135,8 @@ stay()
     with Child(source) as child:
         (dead,) = child.says()
         assert Trees().find([child.pid]) == {child.pid: []}
-        assert resident_bytes(dead) == peak_bytes(dead) == proportional_bytes(dead) == 0
+        assert resident_bytes(dead) == proportional_bytes(dead) == 0
+        assert resident_and_peak_bytes(dead) == (0, 0)
 
 
 def test_processes_come_and_go_between_two_looks() -> None:
@@ -287,7 +288,9 @@ stay()
         child.hears()
         child.says()
         assert resident_bytes(child.pid) - before < 0.02 * _BLOCK_BYTES
-        assert peak_bytes(child.pid) - before == pytest.approx(_BLOCK_BYTES, rel=0.02)
+        resident, peak = resident_and_peak_bytes(child.pid)
+        assert resident - before < 0.02 * _BLOCK_BYTES
+        assert peak - before == pytest.approx(_BLOCK_BYTES, rel=0.02)
 
 
 def test_shared_pages_are_counted_once() -> None:
@@ -310,7 +313,8 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     with Child("") as child:
         child.wait()
         wait_until_ended(child.pid)
-        assert resident_bytes(child.pid) == peak_bytes(child.pid) == proportional_bytes(child.pid) == 0
+        assert resident_bytes(child.pid) == proportional_bytes(child.pid) == 0
+        assert resident_and_peak_bytes(child.pid) == (0, 0)
         assert Trees().find([child.pid]) == {child.pid: []}
 
 

@@ -127,9 +127,10 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
-def peak_bytes(pid: int) -> int:
-    """The most that a process had resident since it began, or since its peak was set back; 0 if it is gone."""
-    return _kilobytes(f"/proc/{pid}/status", b"\nVmHWM:")
+def resident_and_peak_bytes(pid: int) -> tuple[int, int]:
+    """What a process has resident now, and the most that it had since it began; 0 and 0 if it is gone."""
+    content = _content(f"/proc/{pid}/status")
+    return _kilobytes(content, b"\nVmRSS:"), _kilobytes(content, b"\nVmHWM:")
 
 
 def proportional_bytes(pid: int) -> int:
@@ -139,14 +140,17 @@ def proportional_bytes(pid: int) -> int:
     these is not. The kernel walks through all pages for it, so that it takes longer the more there is. Where it cannot
     be had, it is the resident size.
     """
-    return _kilobytes(f"/proc/{pid}/smaps_rollup", b"\nPss:") or resident_bytes(pid)
+    return _kilobytes(_content(f"/proc/{pid}/smaps_rollup"), b"\nPss:") or resident_bytes(pid)
 
 
-def _kilobytes(path: str, field: bytes) -> int:
+def _content(path: str) -> bytes:
     try:
-        content = _read(path, 4096)
+        return _read(path, 4096)
     except OSError:
-        return 0
+        return b""
+
+
+def _kilobytes(content: bytes, field: bytes) -> int:
     at = content.find(field)
     if at < 0:
         return 0  # it has ended and is yet to be reaped, or the kernel does not say

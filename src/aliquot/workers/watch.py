@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from aliquot.measuring.trees import Trees, peak_bytes, proportional_bytes, resident_bytes
+from aliquot.measuring.trees import Trees, proportional_bytes, resident_and_peak_bytes
 from aliquot.measuring.usage import directory_bytes
 from aliquot.workers.cell import EXHAUSTED, FULL_DISK, HUNG, Cell
 
@@ -30,6 +30,9 @@ _TOLERANCE = 1.02
 _BYTES_A_SECOND = 4e9
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 0.005, 0.1
 _PROGRAMS_SECONDS = 0.02
+# A program that has been alone for a while is looked at the less often, as the kernel knows its peak, and each look is
+# time that programs do not have. Not so rarely that what it takes last, for a moment, is not seen before it ends.
+_PART_OF_AGE, _SETTLED_SECONDS = 1 / 8, 0.05
 # Programs can be started without our noticing: so often all processes are looked at nevertheless.
 _ALL_PROGRAMS_NANOSECONDS = 1_000_000_000
 # A program may start others, of which nobody tells.
@@ -70,9 +73,10 @@ class Watch:
             # A worker is limited when its first span begins, and nobody tells.
             return _LONGEST_SECONDS if self._workers else None
         programs = self._find_programs(limited, now)
+        age_seconds = (now - self._changed_at) / 1e9
         return max(
             _SHORTEST_SECONDS,
-            min(worker.look(programs.get(worker.process, []), now) for worker in limited),
+            min(worker.look(programs.get(worker.process, []), age_seconds, now) for worker in limited),
         )
 
     def _find_programs(self, limited: list[_Watched], now: int) -> dict[int, list[int]]:
@@ -114,14 +118,14 @@ class _Watched:
         has_wall = self.cell.overdue_nanoseconds(now) is not None
         return has_wall or self.cell.allowed_bytes > 0 or self._scratch is not None
 
-    def look(self, programs: list[int], now: int) -> float:
-        """Judge it; in how many seconds again."""
+    def look(self, programs: list[int], age_seconds: float, now: int) -> float:
+        """Judge it, with its programs, which have been the same ones for that long; in how many seconds again."""
         if self._is_killed:
             return _LONGEST_SECONDS
         self._has_programs = bool(programs)
         if self._scratch is not None:
             self._look_at_disk(self._scratch)
-        return min(self._look_at_memory(programs), self._look_at_time(now))
+        return min(self._look_at_memory(programs), self._until_programs(programs, age_seconds), self._look_at_time(now))
 
     def _look_at_disk(self, scratch: str) -> None:
         allowed = self.cell.allowed_disk_bytes
@@ -133,11 +137,11 @@ class _Watched:
         held = self._resident_bytes()
         self.has_lost_program = False
         if programs:
-            sizes = [resident_bytes(program) for program in programs]
-            self.has_lost_program = 0 in sizes
-            below = sum(sizes)
+            sizes = [resident_and_peak_bytes(program) for program in programs]
+            self.has_lost_program = any(resident == 0 for resident, _ in sizes)
+            below = sum(resident for resident, _ in sizes)
             # What one of them held since the last look, and let go of, is still told by the kernel.
-            self.cell.note_programs_peak(max(below, *(peak_bytes(program) for program in programs)))
+            self.cell.note_programs_peak(max(below, *(peak for _, peak in sizes)))
             held += below
         if not allowed:
             return _LONGEST_SECONDS
@@ -147,8 +151,14 @@ class _Watched:
             if held > allowed * _TOLERANCE:
                 self._kill(EXHAUSTED, held, programs)
                 return _LONGEST_SECONDS
-        room = max(0, allowed - held) / _BYTES_A_SECOND
-        return min(_PROGRAMS_SECONDS if self.may_have_programs else _LONGEST_SECONDS, room)
+        return max(0, allowed - held) / _BYTES_A_SECOND
+
+    def _until_programs(self, programs: list[int], age_seconds: float) -> float:
+        if not self.cell.allowed_bytes or not self.may_have_programs:
+            return _LONGEST_SECONDS
+        if len(programs) > 1:
+            return _PROGRAMS_SECONDS  # what they hold together is known only while they do
+        return max(_PROGRAMS_SECONDS, min(_SETTLED_SECONDS, age_seconds * _PART_OF_AGE))
 
     def _look_at_time(self, now: int) -> float:
         overdue = self.cell.overdue_nanoseconds(now)
