@@ -166,11 +166,24 @@ def test_how_units_are_read_is_told_in_words(before: Any, now: Any, told: str) -
 
 def test_units_datasets_and_outputs_are_told_in_words() -> None:
     """Each that differs, by its name."""
-    before = {"units": [0, 5000], "datasets": [["data", 10], ["mc", 20]], "join": [["out", "a.txt", "concat"]]}
-    now = {"units": [5, 40], "datasets": [["data", 30], ["other", 20]], "join": [["out", "b.csv", "csv"]]}
+    before = {
+        "units": 5000,
+        "first unit": 0,
+        "end": None,
+        "datasets": [["data", 10], ["mc", 20]],
+        "join": [["out", "a.txt", "concat"]],
+    }
+    now = {
+        "units": 40,
+        "first unit": 5,
+        "end": 45,
+        "datasets": [["data", 30], ["other", 20]],
+        "join": [["out", "b.csv", "csv"]],
+    }
     assert differences(before, now) == [
-        "the first unit is 5 now and was 0",
         "there are 40 units now, and there were 5,000",
+        "the first unit is 5 now and was 0",
+        "the units before 45 are divided now, and all units to the end were",
         "the dataset 'mc' is not given now",
         "the dataset 'other' is given and was not",
         "the dataset 'data' has 30 units now and had 10 units",

@@ -385,7 +385,8 @@ def test_another_reading_of_the_same_file_is_told_in_words(numbers: Path) -> Non
     """Which units are read, and how, is part of what a run is."""
     assert aliquot.map_batches(len, numbers, progress=False, run_dir="run") == 5000
     for source, changes in (
-        (aliquot.open(numbers)[10:], ("there are 4,990 units now, and there were 5,000", "the first unit is 10 now")),
+        (aliquot.open(numbers)[10:], ("the first unit is 10 now", "there are 4,990 units now, and there were 5,000")),
+        (aliquot.open(numbers)[:40], ("the units before 40 are divided now, and all units", "there are 40 units now")),
         (aliquot.open(numbers, "csv", header=False), ("the format was lines and is csv",)),
         (aliquot.open(numbers, encoding="latin-1"), ("the option encoding of the format lines was 'utf-8' and is",)),
     ):

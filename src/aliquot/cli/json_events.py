@@ -53,7 +53,7 @@ class JsonEvents:
         self.emit(
             "progress",
             done_units=coordinator.done_units,
-            units=coordinator.units,
+            units=coordinator.units if coordinator.is_complete else None,
             set_aside_units=coordinator.failed_units,
             workers=tally.workers,
             steps=coordinator.steps,

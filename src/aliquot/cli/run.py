@@ -167,7 +167,7 @@ def run_command(
     if dry_run:
         from aliquot.cli.dry_run import tell_plan
 
-        tell_plan(job, plan)
+        tell_plan(job, plan.counted())
         return
     sys.exit(_run(job, plan, limits, events))
 
@@ -184,7 +184,9 @@ def _run(job: Command, plan: Plan, limits: Limits, events: JsonEvents | None) ->
     assert plan.keeping is not None
     directory = RunDirectory(plan.keeping.directory)
     if events is not None:
-        events.emit("begin", run=directory.path, command=job.template.text, units=plan.units)
+        events.emit(
+            "begin", run=directory.path, command=job.template.text, units=plan.units if plan.growing is None else None
+        )
     elif not limits.quiet:
         warn_of_headers(job)
     with _telling_interrupts(directory, events):

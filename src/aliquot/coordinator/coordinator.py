@@ -58,6 +58,7 @@ class Coordinator:
     `handle` is the only thing that changes it: events in, commands out, the time as an argument. Nothing here grows
     with the number of units; everything grows with the number of workers and of spans under way.
 
+    Where ``units`` are not all, about ``expected_units`` there will be, and more are told with `SourceGrew`.
     ``expected_workers`` share the units equally as they join. With ``front_first``, spans are handed out in rounds
     from the first unit upward, each of about ``round_seconds``, so that results that must be appended in order do not
     pile up. All workers together may hold ``total_bytes``. When more than ``most_failed`` units (a number, or a part of
@@ -71,6 +72,7 @@ class Coordinator:
         *,
         units: int = 0,
         is_complete: bool = True,
+        expected_units: int = 0,
         expected_workers: int = 1,
         first_units: int = 1,
         front_first: bool = False,
@@ -110,6 +112,7 @@ class Coordinator:
         self.is_halted = False  # nobody does
         self.units = 0
         self.is_complete = False
+        self.expected_units = 0  # all that there are, as far as anybody can tell
         self.done_units = 0
         self.restored_units = 0  # of those, by an earlier sitting
         self.failed_units = 0
@@ -119,7 +122,7 @@ class Coordinator:
         self.flaky_steps = 0  # failed, and were finished elsewhere
         self.exhausted_steps = 0  # needed more memory than they were allowed
         self.suspended_workers = 0
-        self._grow(units, is_complete)
+        self._grow(SourceGrew(units, is_complete, expected_units))
 
     # What a driver and a display may ask
 
@@ -214,7 +217,7 @@ class Coordinator:
             case Joined():
                 self._results_joined(event, commands)
             case SourceGrew():
-                self._grow(event.units, event.is_complete)
+                self._grow(event)
             case Restored():
                 self._restore(event, commands)
             case Halted():
@@ -429,7 +432,9 @@ class Coordinator:
 
     @property
     def _most_failed_units(self) -> float:
-        return self._most_failed if self._most_failed >= 1 else self._most_failed * self.units
+        if self._most_failed >= 1:
+            return self._most_failed
+        return self._most_failed * self.units if self.is_complete else math.inf
 
     def _note_given_up(self, given_up: GiveUp) -> None:
         self._failed.append(given_up)
@@ -522,12 +527,16 @@ class Coordinator:
             self.suspended_workers += 1
             commands.append(Suspend(blamed.id))
 
-    def _grow(self, units: int, is_complete: bool) -> None:
+    def _grow(self, event: SourceGrew) -> None:
+        units, is_complete = event.units, event.is_complete
         if units < self.units or (self.is_complete and (units != self.units or not is_complete)):
             raise ImpossibleEventError(f"a source of {self.units} units has {units} now")
         self._waiting.add(Waiting(self.units, units))
         self.units = units
         self.is_complete = is_complete
+        self.expected_units = units if is_complete else max(units, event.expected_units)
+        if self.failed_units > self._most_failed_units:
+            self.is_stopping = True  # a part of all may fail, and only now it is known how many that is
 
     # Joining results
 
@@ -667,17 +676,21 @@ class Coordinator:
 
         Where the front is wanted first, others have some already, and will want more: less than an equal part for each
         that there is, ever less towards the end, so that nobody is left with a long span that cannot be cut any more.
+        Likewise where more units are expected than are known.
         """
         still_to_come = self._expected_workers - self._joined_workers
-        if not self._front_first:
-            return math.ceil(self._waiting.units / max(1, still_to_come, len(self._idle)))
-        fair = _PART_OF_EQUAL * self._waiting.units / max(1, still_to_come, len(self._workers))
+        equal = math.ceil(self._waiting.units / max(1, still_to_come, len(self._idle)))
+        to_be_found = self.expected_units - self.units
+        if not self._front_first and not to_be_found:
+            return equal
+        fair = _PART_OF_EQUAL * (self._waiting.units + to_be_found) / max(1, still_to_come, len(self._workers))
         overhead = self.time.overhead
         most = self._outlook.typical_units_in(max(self._round_seconds, _OVERHEADS_A_ROUND * overhead), worker)
         if most is None:
-            most = self.units / (_FIRST_ROUNDS * self._expected_workers)
+            most = self.expected_units / (_FIRST_ROUNDS * self._expected_workers)
         least = self._outlook.typical_units_in(_OVERHEADS_AT_THE_END * overhead, worker) or 1.0
-        return max(1, math.ceil(min(max(fair, least), most)))
+        units = max(1, math.ceil(min(max(fair, least), most)))
+        return min(units, equal) if to_be_found else units
 
     def _assign(
         self,
@@ -724,7 +737,7 @@ class Coordinator:
                 *self._outlook.advice(worker),
                 allowed_bytes=allowed_bytes,
                 is_careful=taken.attempts > 0,
-                is_end=not self._front_first or not self._waiting.units,
+                is_end=self.is_complete and (not self._front_first or not self._waiting.units),
             )
         )
 

@@ -109,10 +109,11 @@ class Joined(NamedTuple):
 
 @record
 class SourceGrew(NamedTuple):
-    """More units of the source are known; ``is_complete`` with the last of them."""
+    """More units of the source are known; ``is_complete`` with the last of them, else about so many are expected."""
 
     units: int
     is_complete: bool
+    expected_units: int = 0
 
 
 @record
@@ -125,6 +126,12 @@ class Restored(NamedTuple):
 
     done: tuple[tuple[int, int, int | None, int], ...]
     given_up: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def reached(self) -> int:
+        """All units from there on are still to be done."""
+        stops = [*(stop for _, stop, _, _ in self.done), *(stop for _, stop, _ in self.given_up)]
+        return max(stops, default=0)
 
 
 @record

@@ -31,11 +31,16 @@ def compare_readings(before: Any, now: Any) -> list[str]:
 
 
 def compare_units(before: Any, now: Any) -> list[str]:
-    """How many there are; of a command, also which is the first."""
-    if isinstance(before, list) and isinstance(now, list):
-        found = [] if before[0] == now[0] else compare_first_units(before[0], now[0])
-        return found if before[1] == now[1] else found + compare_units(before[1], now[1])
-    return [f"there are {show(now)} units now, and there were {show(before)}"]
+    """How many there are; of files, that is not told."""
+    return [] if before is None or now is None else [f"there are {show(now)} units now, and there were {show(before)}"]
+
+
+def compare_ends(before: Any, now: Any) -> list[str]:
+    """Where a view of a source ends, if that is before the source does."""
+    units_now, units_before = (
+        "all units to the end" if end is None else f"the units before {show(end)}" for end in (now, before)
+    )
+    return [f"{units_now} are divided now, and {units_before} were"]
 
 
 def compare_first_units(before: Any, now: Any) -> list[str]:
@@ -89,6 +94,7 @@ def compare_values(name: str, before: Any, now: Any) -> list[str]:
 COMPARED_BY: Mapping[str, Callable[[Any, Any], list[str]]] = {
     "reading": compare_readings,
     "units": compare_units,
+    "end": compare_ends,
     "first unit": compare_first_units,
     "join": compare_outputs,
     "datasets": compare_datasets,

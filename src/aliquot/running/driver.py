@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from aliquot.coordinator import (
     Advise,
@@ -38,6 +38,9 @@ from aliquot.running.tally import Tally
 from aliquot.sites.site import Site, StepError
 from aliquot.workers.packing import Packed
 from aliquot.workers.stepping import add_note
+
+if TYPE_CHECKING:
+    from aliquot.running.growing import Growing
 
 # How often a watcher looks, where nothing happens: steps may be long.
 _WATCH_SECONDS = 1.0
@@ -87,8 +90,12 @@ def drive(
     watcher: Watcher,
     recorder: Recorder,
     stopper: Stopper,
+    growing: Growing | None = None,
 ) -> None:
-    """Run until it is over: all units are done or were set aside, or more were than may be, or nobody wants it."""
+    """Run until it is over: all units are done or were set aside, or more were than may be, or nobody wants it.
+
+    While units are still being counted, that is done in between.
+    """
     stops_seconds: float | None = None
     while not coordinator.is_over:
         now_seconds = site.now_seconds()
@@ -98,8 +105,12 @@ def drive(
             stops_seconds = stops_seconds or now_seconds + _STOPPING_SECONDS
             if now_seconds >= stops_seconds:
                 return
-        wake_seconds = coordinator.wake_seconds(now_seconds) or now_seconds + _WATCH_SECONDS
-        events = site.wait(wake_seconds) or [Ticked()]
+        if growing is not None and not coordinator.is_complete and not coordinator.is_stopping:
+            grown = growing.look()
+            events = [*site.wait(now_seconds), *([] if grown is None else [grown])]
+        else:
+            wake_seconds = coordinator.wake_seconds(now_seconds) or now_seconds + _WATCH_SECONDS
+            events = site.wait(wake_seconds) or [Ticked()]
         for event in events:
             commands = handle(coordinator, site, results, recorder, event)
             tally.note(event, commands, site.now_seconds())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.errors import UsageError
 from aliquot.journal import Journal, JournalError, RunDirectory, differences
+from aliquot.quantities import format_count
 
 if TYPE_CHECKING:
     from aliquot.outputs import Output
@@ -42,10 +43,12 @@ class Keeping(NamedTuple):
     """Where a run is recorded, what it is made of, what it makes, and what becomes of an earlier one there.
 
     ``identity`` is asked with that of the earlier run, if there is one: which files are looked at is decided once.
+    ``count_units`` says how many units there are, which may take a while.
     """
 
     directory: str
     identity: Callable[[dict[str, Any] | None], dict[str, Any]]
+    count_units: Callable[[], int]
     outputs: tuple[Output, ...] = ()
     is_fresh: bool = False
     resumes_anyway: bool = False
@@ -69,6 +72,7 @@ def look_at_earlier(keeping: Keeping) -> Earlier:
         with Journal.open(path, read_only=True) as journal:
             if _is_of_use(journal, keeping):
                 changes = differences(journal.identity, keeping.identity(journal.identity))
+                changes += _compare_counts(journal, keeping) if changes else []
                 return Earlier(journal.get("status", "interrupted"), journal.done_units(), changes)
     _check_targets(keeping, _made_by(path))
     return Earlier("new")
@@ -107,11 +111,20 @@ def _accept_changes(journal: Journal, keeping: Keeping, path: str) -> None:
     changes = differences(before, now)
     if not changes:
         return
+    more_or_fewer = _compare_counts(journal, keeping)
     kept = [{key: value for key, value in identity.items() if key not in _MAY_CHANGE} for identity in (before, now)]
-    can_go_on = not differences(*kept)
+    can_go_on = not differences(*kept) and not more_or_fewer
     if not (can_go_on and keeping.resumes_anyway):
-        raise RunChangedError(path, changes, can_go_on=can_go_on)
+        raise RunChangedError(path, [*changes, *more_or_fewer], can_go_on=can_go_on)
     journal.replace_identity(now)
+
+
+def _compare_counts(journal: Journal, keeping: Keeping) -> list[str]:
+    """What was done is of no use for another number of units. Some runs end before theirs are counted."""
+    before = journal.get("units")
+    if before is None or before == (units := keeping.count_units()):
+        return []
+    return [f"there are {format_count(units)} units now, and there were {format_count(before)}"]
 
 
 def refuse_foreign_targets(journal: Journal, keeping: Keeping) -> None:

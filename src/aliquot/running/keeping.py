@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from aliquot.jobs.command import Command
     from aliquot.running.options import Options
     from aliquot.running.plan import Plan
+    from aliquot.virtual_file import VirtualFile
 
 
 def keep_command(command: Command, options: Options) -> Keeping:
@@ -31,6 +32,7 @@ def keep_command(command: Command, options: Options) -> Keeping:
     return Keeping(
         options.run_dir or _directory_of(command),
         lambda earlier: _identity_of_command(command, earlier),
+        lambda: command.size,
         outputs,
         options.is_fresh,
         options.resumes_anyway,
@@ -45,6 +47,7 @@ def keep_plan(plan: Plan) -> Keeping:
     return Keeping(
         options.run_dir,
         lambda _: _identity_of_plan(plan),
+        lambda: plan.counted().units,
         is_fresh=options.is_fresh,
         resumes_anyway=options.resumes_anyway,
     )
@@ -72,7 +75,7 @@ def _identity_of_command(command: Command, earlier: dict[str, Any] | None) -> di
     paths = [*command.source.source.paths(), *command.inputs, *named]
     return {
         **described,
-        "units": [command.source.start, command.size],
+        **_identity_of_view(command.source),
         "named": named,
         "inputs": [describe_input(path) for path in dict.fromkeys(paths)],
         "programs": [describe_program(name) for name in command.template.programs()],
@@ -98,20 +101,29 @@ def _identity_of_plan(plan: Plan) -> dict[str, Any]:
     identity: dict[str, Any] = {
         "label": plan.label,  # only to be told
         "function": [_digest(function) for function in plan.functions],
-        "units": plan.units,
     }
     if plan.view is not None:
-        identity["first unit"] = plan.view.start
-        identity["reading"] = [part.reading() for part in plan.view.source.constituents()]
+        identity |= _identity_of_view(plan.view)
         identity["inputs"] = [describe_input(path) for path in plan.view.source.paths()]
         units_by_name = getattr(plan.view.source, "units_by_name", None)
         if units_by_name is not None:
             identity["datasets"] = [[name, units] for name, units in units_by_name.items()]
-    elif plan.sent_items is not None:
+        return identity
+    identity["units"] = plan.units
+    if plan.sent_items is not None:
         identity["items"] = _checksum(plan.sent_items)
     elif plan.stepper.items is not None:
         identity["items"] = repr(plan.stepper.items.get(0, plan.units))  # a range
     return identity
+
+
+def _identity_of_view(view: VirtualFile) -> dict[str, Any]:
+    """Which units of a source, and how they are read. The end of the source may not have been found yet."""
+    end: int | None = None
+    if not view.is_open_ended:
+        view.source.advance(view.stop + 1)
+        end = None if view.source.complete and view.stop == view.source.known_units else view.stop
+    return {"first unit": view.start, "end": end, "reading": [part.reading() for part in view.source.constituents()]}
 
 
 def _digest(function: Any) -> Any:

@@ -51,7 +51,7 @@ def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
 
         return run_recorded(plan, plan.keeping, lambda plan, record: _run(plan, record=record))
     if workers.inside_worker or not plan.units:
-        return run_here(plan)
+        return run_here(plan.counted())
     return _run(plan, flow)
 
 
@@ -89,7 +89,16 @@ def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) ->
         coordinator = make_coordinator(plan, key, workers=workplace.expected_workers, total_bytes=workplace.total_bytes)
         if record is not None:
             stack.enter_context(_go_on(plan, record, coordinator, workplace, results, stopper=stopper))
-        drive(coordinator, workplace, results, tally=tally, watcher=progress, recorder=recorder, stopper=stopper)
+        drive(
+            coordinator,
+            workplace,
+            results,
+            tally=tally,
+            watcher=progress,
+            recorder=recorder,
+            stopper=stopper,
+            growing=plan.growing,
+        )
         failures = results.failures
         if not coordinator.is_stopping:
             workplace.let_workers_end()
@@ -109,6 +118,7 @@ def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) ->
 def _run_on_nothing(plan: Plan, record: Record) -> Outcome:
     """What a command makes of no units at all, which may be more than nothing: a header, a zero."""
     began_seconds = time.monotonic()
+    record.check_reached(record.journal.done_units(), 0)
     record.begin(plan, 1, None)
     if plan.is_command:
         try:
@@ -134,6 +144,9 @@ def _go_on(
     with stopping_on_signals(stop):
         record.begin(plan, workplace.cores, workplace.total_bytes)
         restored = record.restore(results)
+        if plan.growing is not None and restored.reached > coordinator.units:
+            handle(coordinator, workplace, results, record.recorder, plan.growing.reach(restored.reached))
+        record.check_reached(restored.reached, coordinator.units)
         handle(coordinator, workplace, results, Unrecorded(), restored)
         yield
 
@@ -165,7 +178,7 @@ def value_of(plan: Plan) -> Any:
 def stream_plan(plan: Plan) -> Iterator[Any]:
     """Begin at once, and give the values as they come."""
     if workers.inside_worker or not plan.units:
-        return (value for value in run_here(plan).value)  # an iterator that can be closed, as a stream can
+        return (value for value in run_here(plan.counted()).value)  # an iterator that can be closed, as a stream can
     return _Stream(plan)
 
 
@@ -299,6 +312,8 @@ def make_coordinator(plan: Plan, key: str, *, workers: int, total_bytes: int | N
     return Coordinator(
         _make_joining(plan),
         units=plan.units,
+        is_complete=plan.growing is None,
+        expected_units=plan.units if plan.growing is None else plan.growing.expected_units,
         expected_workers=workers,
         first_units=plan.options.size or 1,
         front_first=(plan.is_streamed or plan.is_command) and plan.is_ordered,

@@ -11,6 +11,7 @@ from aliquot.workers.stepping import bounded_repr
 
 if TYPE_CHECKING:
     from aliquot.running.earlier import Keeping
+    from aliquot.running.growing import Growing
     from aliquot.virtual_file import VirtualFile
     from aliquot.workers.stepping import Stepper
 
@@ -29,8 +30,15 @@ class Plan(NamedTuple):
     is_streamed: bool = False
     join: Callable[[Any, Any], Any] | None = None
     view: VirtualFile | None = None  # of the file that the units are from
+    growing: Growing | None = None  # who counts on, where ``units`` are only those that are known
     keeping: Keeping | None = None  # where it is recorded
     is_command: bool = False  # whose results are files, on disk
+
+    def counted(self) -> Plan:
+        """The same, with all units known."""
+        if self.growing is None or self.view is None:
+            return self
+        return self._replace(units=len(self.view), growing=None)
 
     def locate(self, failure: Failure) -> Failure:
         """Add what its unit looks like, where its worker could not tell, and which rows or bytes of which files."""

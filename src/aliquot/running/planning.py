@@ -6,9 +6,10 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.errors import UsageError
+from aliquot.running.growing import Growing, count_units
 from aliquot.running.looking import look_at_tables
 from aliquot.running.options import Options
 from aliquot.running.plan import Plan
@@ -22,10 +23,19 @@ if TYPE_CHECKING:
     from aliquot.workers.stepping import Items
 
 
+class _Found(NamedTuple):
+    """Where units come from, how many there are, those that are sent from here, and who counts on, if any."""
+
+    items: Items
+    units: int
+    sent: Sequence[Any] | None = None
+    growing: Growing | None = None
+
+
 def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, is_ordered: bool = True) -> Plan:
     """A function of one unit."""
     _check_callable(function)
-    found, units, sent = _items_of(items if _gives_units_by_slice(items) else _listed(items), options)
+    found, units, sent, growing = _items_of(items if _gives_units_by_slice(items) else _listed(items), options)
     if isinstance(found, SourceItems):
         found = SourceItems(found.view.by_unit())
     plan = Plan(
@@ -38,6 +48,7 @@ def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, i
         label=name_of(function),
         options=options,
         view=found.view if isinstance(found, SourceItems) else None,
+        growing=growing,
     )
     return _kept(plan)
 
@@ -60,7 +71,7 @@ def plan_batches(
         called = call_on_datasets(called, source)
         if options.set_aside is not None:
             source.source.header(0)  # refuses what cannot be written to one file
-    found, units, sent = _items_of(source, options)
+    found, units, sent, growing = _items_of(source, options)
     plan = Plan(
         stepper=BatchStepper(called.function, found, called.join),
         units=_some(units),
@@ -72,6 +83,7 @@ def plan_batches(
         label=called.label,
         options=options,
         view=found.view if isinstance(found, SourceItems) else None,
+        growing=growing,
     )
     return _kept(plan)
 
@@ -112,16 +124,18 @@ def _plan_command(command: Command, options: Options) -> Plan:
     keeping = keep_command(command, options)
     _check_set_aside(command, options)
     directory = RunDirectory(keeping.directory)
+    units, growing = count_units(command.source)
     stepper = StreamStepper if command.mode == "stream" else CommandStepper
     return Plan(
         stepper=stepper(command, directory.spool, directory.failed),
-        units=command.size,
+        units=units,
         sink=JoinSink(operator.add),  # until the directory is held: see run_recorded
         functions=(command.template.text,),
         label=next(iter(command.template.programs()), "command"),
         options=options,
         is_ordered=not command.unordered,
         view=command.source,
+        growing=growing,
         keeping=keeping,
         is_command=True,
     )
@@ -148,14 +162,14 @@ def _kept(plan: Plan) -> Plan:
     return plan._replace(keeping=keep_plan(plan))
 
 
-def _items_of(source: Any, options: Options) -> tuple[Items, int, Sequence[Any] | None]:
-    """Where units come from, how many there are, and those that are sent from here, if any."""
+def _items_of(source: Any, options: Options) -> _Found:
+    """Where units come from."""
     if isinstance(source, range):
-        return RangeItems(source), len(source), None
+        return _Found(RangeItems(source), len(source))
     if isinstance(source, str | os.PathLike) or _is_virtual_file(source):
         return _items_of_file(source, options)
     items = source if _can_be_sliced(source) else _listed(source)
-    return SentItems(), len(items), items
+    return _Found(SentItems(), len(items), items)
 
 
 def _can_be_sliced(source: Any) -> bool:
@@ -183,18 +197,20 @@ def _listed(source: Any) -> list[Any]:
     return list(units)
 
 
-def _items_of_file(source: Any, options: Options) -> tuple[Items, int, Sequence[Any] | None]:
+def _items_of_file(source: Any, options: Options) -> _Found:
     from aliquot.virtual_file import VirtualFile, open
     from aliquot.virtual_file.sequences import ItemsSource, RangeSource
 
     view = source if isinstance(source, VirtualFile) else open(source)
     look_at_tables(view, options)
-    # To its end now, once: the workers find the index in the cache.
-    units = len(view)
     if isinstance(view.source, ItemsSource | RangeSource):
         records = view.batch()
-        return (RangeItems(records), units, None) if isinstance(records, range) else (SentItems(), units, records)
-    return SourceItems(view), units, None
+        if isinstance(records, range):
+            return _Found(RangeItems(records), len(records))
+        return _Found(SentItems(), len(records), records)
+    # Once, here: the workers find the index in the cache.
+    units, growing = count_units(view)
+    return _Found(SourceItems(view), units, growing=growing)
 
 
 def _is_virtual_file(source: Any) -> bool:

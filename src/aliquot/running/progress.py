@@ -96,7 +96,7 @@ class LiveDisplay(ParentOutput):
         if self._live is None:
             self._open()
         facts = find_facts(coordinator, tally, self._pace)
-        share = coordinator.done_units / max(1, coordinator.units)
+        share = coordinator.done_units / max(1, coordinator.expected_units)
         self._live.update(draw(self._label, share, facts, self._live.console.width), refresh=True)
 
     def write(self, stream: Stream, text: str) -> None:
@@ -209,8 +209,9 @@ def describe(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[str]:
 
 def find_facts(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[Fact]:
     """What a person wants to know: units, rate, step size, workers, memory, units set aside, time left."""
-    done, units = coordinator.done_units, coordinator.units
-    facts = [Fact(f"{format_count(done)} of {format_count(units)} units ({done / max(1, units):.0%})", 0)]
+    done, units = coordinator.done_units, coordinator.expected_units
+    about = "" if coordinator.is_complete else "about "  # they are still being counted
+    facts = [Fact(f"{format_count(done)} of {about}{format_count(units)} units ({done / max(1, units):.0%})", 0)]
     rate = pace.units_a_second
     if rate:
         facts.append(Fact(f"{_short(rate)}/s", 2))
@@ -225,6 +226,6 @@ def find_facts(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[Fact]
     if coordinator.failed_units:
         facts.append(Fact(f"{format_count(coordinator.failed_units)} set aside", 1))
     left = units - done - coordinator.failed_units
-    if rate and coordinator.is_complete:
+    if rate:
         facts.append(Fact(f"{format_seconds(left / rate)} left", 0))
     return facts

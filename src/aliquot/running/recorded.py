@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from aliquot.errors import SiteError, UsageError
 from aliquot.journal import Journal, JournalError, RunDirectory, boot_id
 from aliquot.quantities import format_count
-from aliquot.running.earlier import Keeping, open_journal, refuse_foreign_targets, state_of
+from aliquot.running.earlier import Keeping, RunChangedError, open_journal, refuse_foreign_targets, state_of
 from aliquot.running.outcome import Outcome, Report
 from aliquot.running.recording import JournalRecorder, failure_of, restore
 from aliquot.running.spoiled import told_as_one
@@ -50,7 +50,8 @@ class Record:
         if journal.get("status") != "finishing":  # from there it only goes on: some outputs may be gone from here
             journal.set("status", "running")
         journal.set("ended by", "")
-        journal.set("units", plan.units)
+        if plan.growing is None:  # else it is recorded when it is known
+            journal.set("units", plan.units)
         journal.set("label", plan.label)
         journal.set("outputs", [output.path for output in self._keeping.outputs])
         started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
@@ -93,6 +94,12 @@ class Record:
         self.journal.commit()
         sink.remove_unknown_files()
         return restored
+
+    def check_reached(self, reached: int, units: int) -> None:
+        """Refuse a source that has fewer units than were done of it."""
+        if reached > units:
+            told = f"there are {format_count(units)} units now, and {format_count(reached)} were begun"
+            raise RunChangedError(self.directory.path, [told], can_go_on=False)
 
     def break_off(self, error: BaseException, *, is_in_order: bool) -> None:
         """Record that the run ends before its end and why, and what is known, unless it ends amid something."""
@@ -230,7 +237,9 @@ def _outcome_of(journal: Journal, plan: Plan, outputs: Sequence[Output]) -> Outc
 def _say_what_was_found(plan: Plan, directory: RunDirectory, journal: Journal) -> None:
     if not _is_told_in_words(plan) or journal.get("status") is None:
         return
-    done = f"{format_count(journal.done_units())} of {format_count(journal.get('units', plan.units))} units are done"
+    units = journal.get("units")
+    of_all = "" if units is None else f" of {format_count(units)}"
+    done = f"{format_count(journal.done_units())}{of_all} units are done"
     print(f"aliquot: going on with the run in {directory.path}: {done}", file=sys.stderr)
 
 

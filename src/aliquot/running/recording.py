@@ -18,6 +18,7 @@ from aliquot.coordinator import (
     Event,
     Progressed,
     Restored,
+    SourceGrew,
     StepExhausted,
     StepFailed,
     Trimmed,
@@ -82,6 +83,9 @@ class JournalRecorder:
     def note(self, event: Event, commands: list[Command], now_seconds: float) -> None:
         """Record what a report tells of."""
         seconds = now_seconds - self._began_seconds
+        if isinstance(event, SourceGrew) and event.is_complete:
+            self._journal.set("units", event.units)
+            self._is_dirty = True
         about = self._tell(event)
         if about is not None:
             self._record(seconds, *about)

@@ -43,7 +43,7 @@ class Site(Protocol):
         """Pass a command to its worker; ignored if that is gone."""
 
     def wait(self, until_seconds: float | None) -> list[Event]:
-        """The next events, as soon as there are some; none if that time comes first."""
+        """The next events, as soon as there are some; at that time, those that there are, which may be none."""
 
     def close(self) -> None:
         """Let all workers go, at once."""

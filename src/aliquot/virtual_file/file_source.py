@@ -78,6 +78,21 @@ class FileSource(Source):
                 raise self._explained(fault, 0) from fault
             self._total_checked = True
 
+    @property
+    def can_be_counted_meanwhile(self) -> bool:
+        """Not what has to be decompressed for it: all cores do that faster than one."""
+        return self.storage.compression == "none"
+
+    def share_index(self) -> None:
+        """Through the user's cache."""
+        self._units.share()
+
+    def expected_units(self) -> int:
+        """By the size of those that are known."""
+        if self.complete or self.storage.known_size_bytes is None:
+            return self.known_units
+        return max(self.known_units, round(self.storage.known_size_bytes / self._units.bytes_per_unit))
+
     def forget_index(self) -> None:
         """Remove the index from the user's cache."""
         self._index_cache.remove()

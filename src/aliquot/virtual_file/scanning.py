@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -47,6 +48,7 @@ class ScannedUnits(Units):
         self._recently_found: dict[int, int] = {}
         # What is wrong with the end of the file, once it was seen: all later calls say the same.
         self._fault: DataError | None = None
+        self._is_shared = False  # others go by what is counted here
         self._restore()
 
     def renew_locks(self) -> None:
@@ -86,11 +88,19 @@ class ScannedUnits(Units):
                 raise self._fault
             self._scanning = True
         try:
-            self._scan(units, stop)
+            self._take_from_others()
+            if not self._is_known(units):
+                self._scan(units, stop)
         finally:
             with self._progress:
                 self._scanning = False
                 self._progress.notify_all()
+
+    def share(self) -> None:
+        """Save it, also unfinished: other processes look there before they count by themselves."""
+        self._is_shared = True
+        if self._total is None:
+            self._save_unfinished()
 
     def _is_known(self, units: int | None) -> bool:
         return self._total is not None or (units is not None and self.known >= units)
@@ -268,6 +278,16 @@ class ScannedUnits(Units):
             return
         self._index = index
         self._total = record.total_units
+
+    def _take_from_others(self) -> None:
+        """Another process may have counted further since, where nothing is needed for it but the counts."""
+        record = None if self._is_shared else self._cache.load(self._storage.identity)
+        if record is None or record.storage_state:
+            return
+        with contextlib.suppress(Exception):  # as good as none
+            index = BlockIndex.unpack(record.index)
+            if record.total_units is not None or index.block_count > self._index.block_count:
+                self._index, self._total = index, record.total_units
 
     def _save_unfinished(self) -> None:
         # Counting goes on at a whole block, so an index with a short last one is kept only when it is complete.

@@ -70,6 +70,26 @@ class FilesInOrder(Source):
                 return
             before += file.known_units
 
+    @property
+    def can_be_counted_meanwhile(self) -> bool:
+        """Whether every file can."""
+        return all(file.can_be_counted_meanwhile for file in self._files)
+
+    def share_index(self) -> None:
+        """Of every file that is not done with; those that are complete have been saved."""
+        for file in self._files:
+            if not file.complete:
+                file.share_index()
+                return
+
+    def expected_units(self) -> int:
+        """As if the files that nobody has counted yet were like the last one that somebody has."""
+        ends = self._ends()
+        counted = self._files[: len(ends)]
+        found = (ends[-2] - self._first if len(ends) > 1 else 0) + counted[-1].expected_units()
+        sizes = [file.storage.identity.size_bytes for file in self._files]
+        return self._first + round(found * sum(sizes) / max(1, sum(sizes[: len(ends)])))
+
     def forget_index(self) -> None:
         """Of every file."""
         for file in self._files:
@@ -241,6 +261,20 @@ class FilesTogether(Source):
                 advice="Files that are cut at the same units need equally many",
             )
         self._agreed = all(source.complete for source in self._sources)
+
+    @property
+    def can_be_counted_meanwhile(self) -> bool:
+        """Whether all can."""
+        return all(source.can_be_counted_meanwhile for source in self._sources)
+
+    def share_index(self) -> None:
+        """Of every source."""
+        for source in self._sources:
+            source.share_index()
+
+    def expected_units(self) -> int:
+        """Of the one with the fewest."""
+        return min(source.expected_units() for source in self._sources)
 
     def forget_index(self) -> None:
         """Of every source."""

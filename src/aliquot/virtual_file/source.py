@@ -89,6 +89,18 @@ class Source(ABC):
     def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
         """Look further, until that many units are known or the end is reached; None: to the end."""
 
+    @property
+    def can_be_counted_meanwhile(self) -> bool:
+        """Whether it is as well looked through by one process, bit by bit, while others work on what is known of it."""
+        return False
+
+    def share_index(self) -> None:
+        """Let other processes that have opened it know what is known here."""
+
+    def expected_units(self) -> int:
+        """About how many units there will be, by what is known."""
+        return self.known_units
+
     def forget_index(self) -> None:
         """Remove what was remembered of earlier looks at the source."""
 

@@ -32,6 +32,9 @@ class Units(ABC):
         Another thread may set ``stop`` to end it early.
         """
 
+    def share(self) -> None:
+        """Let other processes know what is known here, if that is for them to use."""
+
     @abstractmethod
     def byte_of(self, unit: int) -> int:
         """Where a known unit begins; one past the last unit is the end of the content."""

@@ -59,6 +59,11 @@ class VirtualFile:
         known = self.source.known_units if self._stop is None else self._stop
         return max(0, known - self._start)
 
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether it reaches to the end of its source, and nobody knows yet where that is."""
+        return self._known_stop() is None
+
     def is_whole(self) -> bool:
         """Whether this is a view of all units of its source."""
         return self._start == 0 and (self._stop is None or self._stop == len(VirtualFile(self.source)))

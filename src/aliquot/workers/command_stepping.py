@@ -200,9 +200,10 @@ class StreamStepper(CommandStepper):
 
 
 def mean_unit_bytes(command: Command) -> float:
-    """How large a unit is, on the average."""
-    ranges = command.source.byte_ranges() if len(command.source) else []
-    return max(1.0, sum(place.stop - place.start for place in ranges) / max(1, len(command.source)))
+    """How large a unit is, on the average of those that are known."""
+    view, units = command.source, command.source.count(wait=False)
+    ranges = view.source.byte_ranges(view.start, view.start + units) if units else []
+    return max(1.0, sum(place.stop - place.start for place in ranges) / max(1, units))
 
 
 def remove(path: str) -> None:

@@ -115,7 +115,7 @@ class SourceItems:
         """Parsed units; those that probably come next are read ahead."""
         source, start, stop = self.view.source, self.first + start, self.first + stop
         records: Sequence[Any] = source.records_of(start, stop)
-        source.read_ahead(stop, min(2 * stop - start, self.view.stop))
+        source.read_ahead(stop, min(2 * stop - start, self.first + self.view.count(wait=False)))
         return records
 
     def good_cut(self, start: int, stop: int) -> int:
@@ -450,7 +450,7 @@ def _spoiled(told: Any, items: Items | None, start: int, stop: int) -> tuple[int
     if not (isinstance(told, tuple) and isinstance(items, SourceItems)):
         return None
     spoiled_start = max(0, told[0] - items.first)
-    spoiled_stop = min(told[1], items.view.stop) - items.first
+    spoiled_stop = min(told[1] - items.first, items.view.count(wait=False))
     return (spoiled_start, spoiled_stop) if spoiled_start < stop and start < spoiled_stop else None
 
 

@@ -195,13 +195,11 @@ class Workplace:
         self._send(worker, messages.JOIN, (command.span,), second)
 
     def wait(self, until_seconds: float | None) -> list[Event]:
-        """Read what workers send and print until there is an event."""
+        """Read what workers send and print until there is an event; at least what is there now."""
         while not self._events:
-            left = -1.0 if until_seconds is None else until_seconds - time.monotonic()
-            if until_seconds is not None and left <= 0:
-                break
+            left = -1.0 if until_seconds is None else max(0.0, until_seconds - time.monotonic())
             # epoll counts in milliseconds, and would not wait at all for a part of one.
-            for descriptor, _ in self._poll.poll(left if left < 0 else max(left, 0.001)):
+            for descriptor, _ in self._poll.poll(max(left, 0.001) if left > 0 else left):
                 if descriptor == self._interrupt:
                     os.eventfd_read(self._interrupt)
                     if self._is_interrupted:
@@ -209,6 +207,8 @@ class Workplace:
                     until_seconds = 0.0  # somebody wants the caller to look
                 if descriptor in self._watched:
                     self._read(*self._watched[descriptor])
+            if until_seconds is not None and until_seconds <= time.monotonic():
+                break
         events, self._events = self._events, []
         return events
 

@@ -1,0 +1,264 @@
+"""Large files are worked on while they are still being counted; here small ones too, four megabytes at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import aliquot
+from aliquot.coordinator import SourceGrew
+from aliquot.journal import Journal, RunDirectory
+from aliquot.journal.runs import summarise
+from aliquot.running import growing
+from aliquot.running.earlier import RunChangedError
+from aliquot.running.growing import Growing, count_units
+from aliquot.running.recording import JournalRecorder
+from aliquot.virtual_file import VirtualFile
+from aliquot.virtual_file.scanning import ScannedUnits
+from aliquot.workers.packing import Packed
+
+_LINES = 1_200_000  # of ten bytes: 12 MB
+
+
+@pytest.fixture(autouse=True)
+def _small_files_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(growing, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(growing, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(growing, "_TELL_SECONDS", 0.0)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def numbers() -> Path:
+    path = Path("numbers.txt")
+    path.write_bytes(b"".join(b"%09d\n" % number for number in range(_LINES)))
+    return path
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[SourceGrew]:
+    """What a run was told about how many units there are."""
+    heard: list[SourceGrew] = []
+    tell: Callable[[Growing], SourceGrew] = Growing._tell
+
+    def hear(counting: Growing) -> SourceGrew:
+        heard.append(tell(counting))
+        return heard[-1]
+
+    monkeypatch.setattr(Growing, "_tell", hear)
+    return heard
+
+
+@pytest.fixture
+def interrupted() -> Iterator[pytest.MonkeyPatch]:
+    """Nothing more is counted after the first pieces, and Ctrl-C comes when something is done, and certain."""
+    recorders: list[JournalRecorder] = []
+    arrived = JournalRecorder.arrived
+
+    def note(recorder: JournalRecorder, start: int, stop: int, packed: Packed) -> None:
+        recorders.append(recorder)
+        arrived(recorder, start, stop, packed)
+
+    def look(counting: Growing) -> None:
+        if recorders and not recorders[0]._is_dirty:
+            raise KeyboardInterrupt
+        time.sleep(0.001)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JournalRecorder, "arrived", note)
+        patch.setattr(Growing, "look", look)
+        yield patch
+
+
+def digits(line: str) -> int:
+    return int(line)
+
+
+def total(lines: list[str]) -> int:
+    return sum(map(int, lines))
+
+
+def copy(numbers: Path, **options: Any) -> aliquot.Outcome:
+    command = aliquot.Command("cat {n} > {out}", split={"n": numbers}, join={"out": "copy.txt"})
+    return aliquot.run(command, progress=False, **options)
+
+
+def test_a_function_gets_all_units_once(numbers: Path, told: list[SourceGrew]) -> None:
+    """Whether each by itself, in batches or as they come."""
+    assert aliquot.map_batches(total, numbers, progress=False) == sum(range(_LINES))
+    assert [grown.is_complete for grown in told][-1:] == [True]
+    assert told[0].units < told[-1].units == _LINES
+    assert all(abs(grown.expected_units - _LINES) < 0.01 * _LINES for grown in told)
+    aliquot.open(numbers).source.forget_index()
+    assert aliquot.map_batches(total, numbers, ordered=False, progress=False) == sum(range(_LINES))
+    aliquot.open(numbers).source.forget_index()
+    values = aliquot.imap(digits, aliquot.open(numbers)[1_000_000:], progress=False)
+    assert list(values) == list(range(1_000_000, _LINES))
+
+
+def test_what_was_counted_before_is_not_counted_again(numbers: Path, told: list[SourceGrew]) -> None:
+    """All is known from the start."""
+    aliquot.open(numbers).index()
+    assert aliquot.map_batches(total, numbers, progress=False) == sum(range(_LINES))
+    assert not told
+
+
+def test_workers_find_what_was_counted_so_far(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have opened the file when less was known of it, and need not count by themselves."""
+    view = aliquot.open(numbers)
+    units, counting = count_units(view)
+    assert counting is not None
+    assert units < _LINES
+    theirs = VirtualFile.from_desc(view.to_desc())
+    assert theirs.count(wait=False) == units
+    counting.reach(2 * units)
+    scanned: list[int | None] = []
+    scan = ScannedUnits._scan
+
+    def note(units: ScannedUnits, wanted: int | None, stop: threading.Event | None) -> None:
+        scanned.append(wanted)
+        scan(units, wanted, stop)
+
+    monkeypatch.setattr(ScannedUnits, "_scan", note)
+    assert theirs.source.records_of(2 * units - 1, 2 * units) == [f"{2 * units - 1:09d}"]
+    assert not scanned
+    assert len(theirs) == _LINES
+    assert scanned == [None]
+
+
+@pytest.mark.parametrize("how", ["{n}", "{n:pipe}"])
+def test_a_program_gets_all_units_once(numbers: Path, told: list[SourceGrew], how: str) -> None:
+    """What it writes is what it would have written over the whole file; the journal knows the number in the end."""
+    command = aliquot.Command(f"cat {how} > {{out}}", split={"n": numbers}, join={"out": "copy.txt"})
+    outcome = aliquot.run(command, progress=False)
+    assert outcome.report.units == _LINES
+    assert Path("copy.txt").read_bytes() == numbers.read_bytes()
+    assert told[-1] == SourceGrew(_LINES, is_complete=True, expected_units=_LINES)
+    assert summarise(RunDirectory(".aliquot/copy.txt")).units == _LINES
+
+
+def test_several_files_are_counted_one_after_the_other(told: list[SourceGrew]) -> None:
+    """A last line without its end gets one, wherever the files are cut."""
+    for name in "abc":
+        Path(f"{name}.txt").write_bytes(b"".join(b"%s%08d\n" % (name.encode(), n) for n in range(600_000))[:-1])
+    command = aliquot.Command(
+        "cat {n} > {out}", split={"n": aliquot.open(["a.txt", "b.txt", "c.txt"])}, join={"out": "o"}
+    )
+    aliquot.run(command, progress=False)
+    assert len(told) > 1
+    expected = b"\n".join(Path(f"{name}.txt").read_bytes() for name in "abc")
+    assert hashlib.md5(Path("o").read_bytes()).hexdigest() == hashlib.md5(expected).hexdigest()
+
+
+def test_paired_files_are_counted_together(told: list[SourceGrew]) -> None:
+    """One that ends before the other is refused when that is seen, with its name."""
+    for mate, reads in ((1, 500_000), (2, 500_000), (3, 499_999)):
+        Path(f"r{mate}.fastq").write_bytes(b"".join(b"@r%d\nACGTACGT\n+\nIIIIIIII\n" % n for n in range(reads)))
+
+    def pasted(second: str) -> aliquot.Outcome:
+        command = aliquot.Command(
+            "paste {a} {b} > {out}", split={"a": "r1.fastq", "b": second}, join={"out": f"{second}.txt"}
+        )
+        return aliquot.run(command, progress=False)
+
+    assert pasted("r2.fastq").report.units == 500_000
+    assert len(told) > 1
+    lines = Path("r2.fastq.txt").read_text().splitlines()
+    assert (len(lines), lines[0], lines[-4]) == (2_000_000, "@r0\t@r0", "@r499999\t@r499999")
+    aliquot.open("r1.fastq").source.forget_index()
+    with pytest.raises(aliquot.DataError, match=r"r3\.fastq.*ends after 499999 units") as caught:
+        pasted("r3.fastq")
+    assert not Path("r3.fastq.txt").exists()
+    assert ".aliquot/r3.fastq.txt" in caught.value.__notes__[0]
+
+
+def test_a_file_that_is_cut_off_is_told_when_its_end_is_seen(numbers: Path) -> None:
+    """What is done by then is recorded; the file is mended, and the run goes on if the user says so."""
+    reads = b"".join(b"@r%d\nACGTACGT\n+\nIIIIIIII\n" % n for n in range(300_000))
+    Path("reads.fastq").write_bytes(reads + b"@last\nACGT\n")
+    command = aliquot.Command("cat {r} > {out}", split={"r": "reads.fastq"}, join={"out": "copy.fastq"})
+    with pytest.raises(aliquot.DataError, match=r"reads\.fastq.*unit 300000"):
+        aliquot.run(command, progress=False)
+    Path("reads.fastq").write_bytes(reads)
+    command = aliquot.Command("cat {r} > {out}", split={"r": "reads.fastq"}, join={"out": "copy.fastq"})
+    aliquot.run(command, progress=False, resume_anyway=True)
+    assert Path("copy.fastq").read_bytes() == reads
+
+
+def test_a_run_goes_on_that_was_interrupted_before_all_was_counted(
+    numbers: Path, interrupted: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows yet how many there are, and what was done is not done again."""
+    with pytest.raises(KeyboardInterrupt):
+        copy(numbers)
+    run = summarise(RunDirectory(".aliquot/copy.txt"))
+    assert run.units is None
+    assert run.done_units > 0
+    interrupted.undo()
+    outcome = copy(numbers)
+    assert Path("copy.txt").read_bytes() == numbers.read_bytes()
+    assert outcome.report.units == _LINES
+    assert summarise(RunDirectory(".aliquot/copy.txt")).units == _LINES
+
+
+def test_what_was_done_of_more_units_than_there_are_is_of_no_use(
+    numbers: Path, interrupted: pytest.MonkeyPatch
+) -> None:
+    """Whatever the user says."""
+    with pytest.raises(KeyboardInterrupt):
+        copy(numbers)
+    interrupted.undo()
+    with Journal.open(RunDirectory(".aliquot/copy.txt").journal_path, read_only=True) as journal:
+        reached = max(piece.stop for piece in journal.restore().pieces)
+    os.truncate(numbers, 10 * (reached - 1))
+    with pytest.raises(RunChangedError, match=r"units now") as caught:
+        copy(numbers, resume_anyway=True)
+    assert "--resume-anyway" not in str(caught.value)
+    copy(numbers, fresh=True)
+    assert Path("copy.txt").read_bytes() == numbers.read_bytes()
+
+
+def test_part_of_the_units_may_fail_however_few_are_known(numbers: Path, told: list[SourceGrew]) -> None:
+    """A part of all: not of those that happen to be known."""
+    command = aliquot.Command(
+        "awk '$1 < 300 && $1 % 100 == 0 {{exit 1}} {{print}}' {n} > {out}",
+        split={"n": numbers},
+        join={"out": "good.txt"},
+    )
+    outcome = aliquot.run(command, progress=False, max_failures=5 / _LINES)
+    assert sorted(failure.start for failure in outcome.failures) == [0, 100, 200]
+    assert told[0].units < _LINES
+    command = aliquot.Command(
+        "awk '$1 < 300 && $1 % 100 == 0 {{exit 1}} {{print}}' {n} > {out}",
+        split={"n": numbers},
+        join={"out": "bad.txt"},
+    )
+    aliquot.open(numbers).source.forget_index()
+    assert not aliquot.run(command, progress=False, max_failures=2 / _LINES).is_complete
+
+
+def test_views_that_end_somewhere_and_compressed_files_are_counted_at_once(numbers: Path) -> None:
+    """A program that decompresses is quicker on all cores."""
+    import gzip
+
+    assert count_units(aliquot.open(numbers)[:1000]) == (1000, None)
+    Path("numbers.txt.gz").write_bytes(gzip.compress(numbers.read_bytes()[: 10 * 50_000], 1))
+    assert count_units(aliquot.open("numbers.txt.gz")) == (50_000, None)
+
+
+def test_inside_a_worker_all_is_counted_first(numbers: Path) -> None:
+    """A run there has no workers of its own."""
+    assert aliquot.map(_sum_of_all, [str(numbers.absolute())] * 2, progress=False) == [sum(range(_LINES))] * 2
+
+
+def _sum_of_all(path: str) -> int:
+    growing._LEAST_BYTES = 1
+    found: int = aliquot.map_batches(total, path, progress=False)
+    return found
