@@ -1,7 +1,7 @@
 """The public calls: `aliquot.map`, `aliquot.map_batches`, `aliquot.imap` and `aliquot.run`.
 
-Each first has the process started that will fork workers, and only then imports what it needs itself: the two take
-about as long, and go on at the same time.
+All that a run and its workers need is imported with this, as soon as somebody names one of the calls and not when it is
+made: workers that are copies of this process then begin at once. `import aliquot` itself does not import it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from aliquot.jobs.merging import merge
+from aliquot.running import one_run, options, planning
 from aliquot.running.preloading import libraries_for, limits_memory
 from aliquot.workers.nursery import start_nursery
 
@@ -104,7 +105,6 @@ def map(
     [0.0, 1.0, 1.4142135623730951, 1.7320508075688772]
     """
     start_nursery(function, libraries_for(function, items), is_small=limits_memory(on, memory))
-    from aliquot.running import one_run, options, planning
 
     told = options.make_options(
         on=on,
@@ -151,7 +151,6 @@ def imap(
     or leaving it to the garbage collector, ends the work.
     """
     start_nursery(function, libraries_for(function, items), is_small=limits_memory(on, memory))
-    from aliquot.running import one_run, options, planning
 
     told = options.make_options(
         on=on,
@@ -213,7 +212,6 @@ def map_batches(
     {'few': {'sum': 3, 'count': 3}, 'more': {'sum': 45, 'count': 10}}
     """
     start_nursery(function, libraries_for(function, source), is_small=limits_memory(on, memory))
-    from aliquot.running import one_run, options, planning
 
     told = options.make_options(
         on=on,
@@ -264,7 +262,6 @@ def run(
     """
     libraries = libraries_for(getattr(job, "function", None), getattr(job, "source", None))
     start_nursery(job, libraries, is_small=limits_memory(on, memory))
-    from aliquot.running import one_run, options, planning
 
     told = options.make_options(
         on=on,
