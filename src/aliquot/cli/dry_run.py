@@ -53,10 +53,10 @@ def _first_spans(plan: Plan) -> list[tuple[int, int]]:
     from aliquot.running import learned
     from aliquot.running.one_run import make_coordinator
 
-    cores = plan.options.site.cores
+    workers = plan.options.site.cores // plan.step_cores
     key = learned.fingerprint(*plan.functions)
-    coordinator = make_coordinator(plan, key, workers=cores, total_bytes=plan.options.site.memory_bytes)
-    commands = [command for worker in range(cores) for command in coordinator.handle(WorkerJoined(worker), 0.0)]
+    coordinator = make_coordinator(plan, key, workers=workers, total_bytes=plan.options.site.memory_bytes)
+    commands = [command for worker in range(workers) for command in coordinator.handle(WorkerJoined(worker), 0.0)]
     return [(command.start, command.stop) for command in commands if isinstance(command, Assign)]
 
 
@@ -64,7 +64,8 @@ def _tell_spans(spans: list[tuple[int, int]], plan: Plan) -> str:
     shown = ", ".join(f"{format_count(start)} to {format_count(stop - 1)}" for start, stop in spans[:_MOST_SPANS])
     more = f" and {len(spans) - _MOST_SPANS} more" if len(spans) > _MOST_SPANS else ""
     cores = plan.options.site.cores
-    return f"units {shown}{more} to {cores} core{'' if cores == 1 else 's'}; all else is divided while it runs"
+    at_once = f", {plan.step_cores} a step" if plan.step_cores > 1 else ""
+    return f"units {shown}{more} to {cores} core{'' if cores == 1 else 's'}{at_once}; all else is divided while it runs"
 
 
 def _first_command(job: Command, plan: Plan, start: int, stop: int) -> str:
@@ -74,8 +75,8 @@ def _first_command(job: Command, plan: Plan, start: int, stop: int) -> str:
     words: dict[str, Any] = {
         "unit_start": job.source.start + start,
         "units": stop - start,
-        "cores": 1,
-        "memory": (plan.options.site.memory_bytes or 0) // plan.options.site.cores,
+        "cores": plan.step_cores,
+        "memory": (plan.options.site.memory_bytes or 0) * plan.step_cores // plan.options.site.cores,
         "scratch": f"{place}/scratch",
         **{name: f"{place}/{file}" for name, file in job.file_names.items()},
     }

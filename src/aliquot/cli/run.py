@@ -64,6 +64,12 @@ class _Run(click.Command):
 @click.option("--unordered", is_flag=True, help="Outputs may be joined in any order.")
 @click.option("--check", metavar="COMMAND", help="Runs after each step, and fails if its outputs are not good.")
 @click.option("--least-bytes", type=float, metavar="N", help="Outputs have at least so many bytes a unit.")
+@click.option(
+    "--step-cores",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many cores a step uses; {cores} in the command. Default: all if the command says {cores}, else one.",
+)
 @click.option("--sandbox", is_flag=True, help="Run each step in a directory of its own.")
 @click.option("--input", "inputs", multiple=True, metavar="PATH", help="What a sandbox has a link to. Repeatable.")
 @click.option("--run-dir", metavar="DIR", help="Where the run is recorded. Default: .aliquot/ and the first output.")
@@ -86,6 +92,7 @@ def run_command(
     unordered: bool,
     check: str | None,
     least_bytes: float | None,
+    step_cores: int | None,
     sandbox: bool,
     inputs: Sequence[str],
     run_dir: str | None,
@@ -112,6 +119,7 @@ def run_command(
     aliquot run --split reads=sample.fastq.gz --join sam=out.sam -- 'bwa mem ref.fa {reads} > {sam}'
     aliquot run --split log=access.log --join n=count.txt:sum -- 'wc -l < {log} > {n}'
     aliquot run --split a=r1.fq --split b=r2.fq --join sam=out.sam -- 'bwa mem ref.fa {a} {b} > {sam}'
+    aliquot run --split reads=sample.fastq --join sam=out.sam -- 'bwa mem -t {cores} ref.fa {reads:pipe} > {sam}'
     aliquot run --config align.toml --memory 8GB --keep-going --set-aside bad.fastq
 
     \b
@@ -147,6 +155,7 @@ def run_command(
         unordered=unordered,
         check=check,
         least_bytes_per_unit=least_bytes,
+        step_cores=step_cores,
         sandbox=sandbox,
         inputs=inputs,
     )

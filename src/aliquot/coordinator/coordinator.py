@@ -678,6 +678,8 @@ class Coordinator:
         that there is, ever less towards the end, so that nobody is left with a long span that cannot be cut any more.
         Likewise where more units are expected than are known.
         """
+        if self._expected_workers == 1:
+            return self._waiting.units  # nobody else wants any
         still_to_come = self._expected_workers - self._joined_workers
         equal = math.ceil(self._waiting.units / max(1, still_to_come, len(self._idle)))
         to_be_found = self.expected_units - self.units

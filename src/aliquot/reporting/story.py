@@ -33,6 +33,12 @@ class Sitting(NamedTuple):
     cores: int
     allowed_bytes: int
     started: str  # as a date and time
+    step_cores: int = 1
+
+    @property
+    def places(self) -> int:
+        """How many workers there are at once."""
+        return max(1, self.cores // self.step_cores)
 
 
 class Setback(NamedTuple):
@@ -59,9 +65,10 @@ class SetAside(NamedTuple):
 class Totals(NamedTuple):
     """The numbers of the whole run.
 
-    ``available_seconds`` is cores x wall time. It went into ``busy_seconds`` (steps), ``stopped_seconds`` (steps that
-    were stopped for memory), ``wasted_seconds`` (failed or cut off), ``overhead_seconds`` (what workers did besides,
-    or have not reported yet) and ``idle_seconds``. The five add up to it, as long as there is a worker per core.
+    ``available_seconds`` is wall time x the workers that there are at once, one a core unless steps use several cores.
+    It went into ``busy_seconds`` (steps), ``stopped_seconds`` (steps that were stopped for memory), ``wasted_seconds``
+    (failed or cut off), ``overhead_seconds`` (what workers did besides, or have not reported yet) and ``idle_seconds``.
+    The five add up to it, as long as there are so many workers.
     """
 
     units: int  # each counted once
@@ -234,7 +241,8 @@ class _Teller:
         self._last_report_seconds = seconds
         cores = max(1, int(about.get("cores") or 1))
         allowed_bytes = int(about.get("allowed_bytes") or 0)
-        self._sittings.append(Sitting(seconds, seconds, cores, allowed_bytes, str(about.get("started") or "")))
+        started, step_cores = str(about.get("started") or ""), max(1, int(about.get("step_cores") or 1))
+        self._sittings.append(Sitting(seconds, seconds, cores, allowed_bytes, started, step_cores))
 
     def _stand_up(self, seconds: float, *, is_last: bool) -> None:
         """The sitting, if there is one, is over at ``seconds``."""
@@ -246,11 +254,7 @@ class _Teller:
             worker.leave(seconds, finishing_seconds, is_last=is_last, has_begun=self._has_begun)
         if self._sittings:
             last = self._sittings.pop()
-            self._sittings.append(
-                Sitting(
-                    last.begin_seconds, max(seconds, last.begin_seconds), last.cores, last.allowed_bytes, last.started
-                )
-            )
+            self._sittings.append(last._replace(end_seconds=max(seconds, last.begin_seconds)))
 
     def _arrive(self, number: int, seconds: float) -> Worker:
         worker = self._workers.get(number)
@@ -260,7 +264,7 @@ class _Teller:
             self._sit_down(0.0, {})
         sitting = self._sittings[-1]
         # The first ones were being started since the sitting began; later ones take the place of others.
-        is_first = self._arrived_workers < sitting.cores
+        is_first = self._arrived_workers < sitting.places
         self._arrived_workers += 1
         worker.appear(sitting.begin_seconds if is_first else seconds)
         return worker
@@ -316,7 +320,7 @@ class _Teller:
         spent = self._spent
         cover = _Cover(self._covered)
         available_seconds = sum(
-            sitting.cores * (sitting.end_seconds - sitting.begin_seconds) for sitting in self._sittings
+            sitting.places * (sitting.end_seconds - sitting.begin_seconds) for sitting in self._sittings
         )
         present_seconds = sum(worker.present_seconds for worker in self._workers.values())
         absent_seconds = max(0.0, available_seconds - present_seconds)

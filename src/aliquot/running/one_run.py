@@ -71,6 +71,7 @@ def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) ->
         options.target_bytes,
         options.wall_seconds,
         options.disk_bytes,
+        plan.step_cores,
     )
     tally = Tally()
     stopper = Stopper()
@@ -338,7 +339,9 @@ def _make_report(
     coordinator: Coordinator, workplace: Workplace, tally: Tally, results: Results, wall_seconds: float
 ) -> Report:
     available_seconds = workplace.cores * wall_seconds
-    owned_seconds = min(tally.owned_seconds, available_seconds)
+    step_cores = workplace.cores // workplace.expected_workers
+    owned_seconds = min(step_cores * tally.owned_seconds, available_seconds)
+    useful_seconds = step_cores * tally.useful_seconds
     return Report(
         units=coordinator.done_units,
         wall_seconds=wall_seconds,
@@ -346,9 +349,9 @@ def _make_report(
         tasks=coordinator.spans,
         steps=coordinator.steps,
         steals=coordinator.steals,
-        useful_seconds=tally.useful_seconds,
-        overhead_seconds=max(0.0, owned_seconds - tally.useful_seconds),
-        idle_seconds=available_seconds - max(owned_seconds, tally.useful_seconds),
+        useful_seconds=useful_seconds,
+        overhead_seconds=max(0.0, owned_seconds - useful_seconds),
+        idle_seconds=available_seconds - max(owned_seconds, useful_seconds),
         cpu_seconds=workplace.cpu_seconds,
         read_bytes=workplace.read_bytes,
         written_bytes=workplace.written_bytes,

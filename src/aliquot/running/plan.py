@@ -33,6 +33,7 @@ class Plan(NamedTuple):
     growing: Growing | None = None  # who counts on, where ``units`` are only those that are known
     keeping: Keeping | None = None  # where it is recorded
     is_command: bool = False  # whose results are files, on disk
+    step_cores: int = 1  # that each step uses
 
     def counted(self) -> Plan:
         """The same, with all units known."""

@@ -126,8 +126,9 @@ def _plan_command(command: Command, options: Options) -> Plan:
     directory = RunDirectory(keeping.directory)
     units, growing = count_units(command.source)
     stepper = StreamStepper if command.mode == "stream" else CommandStepper
+    step_cores = _cores_of_step(command, options.site.cores)
     return Plan(
-        stepper=stepper(command, directory.spool, directory.failed),
+        stepper=stepper(command, directory.spool, directory.failed, step_cores),
         units=units,
         sink=JoinSink(operator.add),  # until the directory is held: see run_recorded
         functions=(command.template.text,),
@@ -138,7 +139,14 @@ def _plan_command(command: Command, options: Options) -> Plan:
         growing=growing,
         keeping=keeping,
         is_command=True,
+        step_cores=step_cores,
     )
+
+
+def _cores_of_step(command: Command, cores: int) -> int:
+    """As many as it asks for. A program that is told how many to use gets all: what it loads is then loaded once."""
+    wanted = command.resources.cores or (cores if command.wants("cores") else 1)
+    return min(wanted, cores)
 
 
 def _check_set_aside(command: Command, options: Options) -> None:

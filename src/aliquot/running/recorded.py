@@ -55,7 +55,13 @@ class Record:
         journal.set("label", plan.label)
         journal.set("outputs", [output.path for output in self._keeping.outputs])
         started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-        about = {"cores": cores, "allowed_bytes": allowed_bytes, "started": started, "pid": os.getpid()}
+        about = {
+            "cores": cores,
+            "step_cores": plan.step_cores,
+            "allowed_bytes": allowed_bytes,
+            "started": started,
+            "pid": os.getpid(),
+        }
         journal.record_event(self.recorder.run_seconds, "sitting", about)
         journal.commit()
 

@@ -11,7 +11,8 @@ class Work(NamedTuple):
     """What a site is to do: a stepper that is sent to each worker, and the units that are sent from here, if any.
 
     Steps should take about ``target_seconds`` and hold about ``target_bytes`` at most; one that takes ``wall_seconds``
-    is stopped. Where ``disk_bytes`` are limited, workers have scratch directories for their temporary files.
+    is stopped. Where ``disk_bytes`` are limited, workers have scratch directories for their temporary files. With
+    ``step_cores`` cores for each step there are so many fewer workers.
     """
 
     stepper: Stepper
@@ -21,3 +22,4 @@ class Work(NamedTuple):
     target_bytes: int | None = None
     wall_seconds: float | None = None
     disk_bytes: int | None = None
+    step_cores: int = 1

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from aliquot.errors import JobStateError, UsageError
-from aliquot.job import NOT_RUN, Description, Done, Job, Result
+from aliquot.job import NOT_RUN, Description, Done, Job, Resources, Result
 from aliquot.jobs.command.error import CommandError
 from aliquot.jobs.command.feeding import check_can_be_streamed
 from aliquot.jobs.command.process import run_step
 from aliquot.jobs.command.template import Template
 from aliquot.outputs import Output, PartialOutput, find_rule, parse_output
+from aliquot.quantities import as_count
 from aliquot.virtual_file import Source, VirtualFile, open, together
 from aliquot.virtual_file.file_source import FileSource
 from aliquot.virtual_file.sequences import ItemsSource
@@ -36,6 +37,8 @@ class Command(Job):
     ``unordered``             the parts of outputs may be joined in any order
     ``check``                 another command that runs after each step, and fails if the outputs are not good
     ``least_bytes_per_unit``  all outputs of a step together have at least that many bytes for each of its units
+    ``step_cores``            how many cores a step uses, ``{cores}`` in the command: all, where the command names them,
+                              and else one
     ``sandbox``               run each step in a directory of its own, with links to ``inputs`` (files, directories or
                               globs) by their names
     ``directory``             where to run the command otherwise; by default, where it was made
@@ -55,6 +58,7 @@ class Command(Job):
         unordered: bool = False,
         check: str | None = None,
         least_bytes_per_unit: float | None = None,
+        step_cores: int | None = None,
         sandbox: bool = False,
         inputs: Sequence[str | os.PathLike[str]] = (),
         directory: str | os.PathLike[str] | None = None,
@@ -78,6 +82,8 @@ class Command(Job):
             inputs=inputs,
         )
         self.unordered = unordered
+        if step_cores is not None:
+            self.resources = Resources(cores=as_count(step_cores, "step_cores", "a step uses at least one core"))
         self.least_bytes_per_unit = least_bytes_per_unit
         if least_bytes_per_unit is not None and not least_bytes_per_unit >= 0:
             raise UsageError(f"least_bytes_per_unit={least_bytes_per_unit!r}: a number of bytes")

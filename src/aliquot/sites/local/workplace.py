@@ -69,8 +69,9 @@ class Workplace:
         the_nursery()  # it starts while the work is pickled
         self._packed_stepper = _pack_stepper(work)
         self._is_streaming = hasattr(work.stepper, "claim_more")
-        self._cores = max(1, min(cores, work.units, (memory_bytes or sys.maxsize) // LEAST_WORKER_BYTES))
-        self._threads = max(1, cores // self._cores)
+        places = cores // work.step_cores
+        self._places = max(1, min(places, work.units, (memory_bytes or sys.maxsize) // LEAST_WORKER_BYTES))
+        self._threads = max(1, cores // self._places)
         self._total_bytes = memory_bytes
         self._poll = select.epoll()
         self._is_interrupted = False
@@ -94,24 +95,24 @@ class Workplace:
         self._are_wary = False  # whether a worker has died of its unit
         self._nursery = self._take_nursery()
         try:
-            for _ in range(self._cores):
+            for _ in range(self._places):
                 self._start_worker()
         except BaseException:
             self.close()
             raise
 
     def _take_nursery(self) -> Nursery:
-        return take_nursery(None if self._total_bytes is None else self._total_bytes // self._cores)
+        return take_nursery(None if self._total_bytes is None else self._total_bytes // self._places)
 
     @property
     def expected_workers(self) -> int:
-        """One for each core."""
-        return self._cores
+        """One for each core, or for as many as a step uses."""
+        return self._places
 
     @property
     def cores(self) -> int:
-        """How many workers run at once."""
-        return self._cores
+        """How many all workers use together."""
+        return self._places * self._work.step_cores
 
     @property
     def total_bytes(self) -> int | None:
@@ -277,7 +278,7 @@ class Workplace:
         _cages += 1
         if self._total_bytes is None:
             return None
-        on_their_way = self._cores * (MOST_UNTAKEN_BYTES + _CAGE_BYTES)
+        on_their_way = self._places * (MOST_UNTAKEN_BYTES + _CAGE_BYTES)
         return open_cage(f"aliquot-{os.getpid()}-{_cages}", self._total_bytes + on_their_way)
 
     def _has_kernel_killed(self) -> bool:
@@ -303,7 +304,7 @@ class Workplace:
             self._watch(reader.descriptor, worker, reader)
         if self._are_wary:
             worker.cell.be_wary()
-        worker.cell.limit_disk((self._work.disk_bytes or 0) // self._cores)
+        worker.cell.limit_disk((self._work.disk_bytes or 0) // self._places)
         worker.cell.limit_wall(int((self._work.wall_seconds or 0) * 1e9))
         numbers = (self._work.target_seconds, self._work.target_bytes)
         self._send(worker, messages.WORK, numbers, self._packed_stepper.copy())
