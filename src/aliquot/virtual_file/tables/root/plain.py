@@ -21,11 +21,7 @@ _BASKET = Struct(">hiiiib")  # the last of its key: version, room, entry size, e
 
 def plain_entries(file: int, layout: TreeLayout, wanted: Sequence[str], form: str) -> TreeEntries:
     """The wanted branches of a tree whose file is open."""
-    types = {}
-    for name in wanted:
-        branch = layout.branches[name]
-        check_flat(name, branch.counter is None, form)
-        types[name] = _type_name(branch.dtype, branch.counter is not None)
+    types = types_of(layout, wanted, form)
     numbers: dict[str, _Numbers] = {}
     counters: list[Branch] = []
 
@@ -46,6 +42,16 @@ def plain_entries(file: int, layout: TreeLayout, wanted: Sequence[str], form: st
             alike = shared.setdefault(branch.counter, {})
             columns[name] = _Lists(name, file, branch, partial(counter, branch.counter), alike)
     return TreeEntries(layout.entries, types, columns, counters)
+
+
+def types_of(layout: TreeLayout, wanted: Sequence[str], form: str) -> dict[str, str]:
+    """What the wanted branches hold; refused where that does not go into the form."""
+    types = {}
+    for name in wanted:
+        branch = layout.branches[name]
+        check_flat(name, branch.counter is None, form)
+        types[name] = _type_name(branch.dtype, branch.counter is not None)
+    return types
 
 
 @cache

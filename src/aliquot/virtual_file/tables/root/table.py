@@ -10,10 +10,10 @@ from aliquot.errors import MissingExtraError, UsageError
 from aliquot.virtual_file.source import ByteRange
 from aliquot.virtual_file.tables.forms import concatenate, from_numpy
 from aliquot.virtual_file.tables.ranges import joined
-from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, Entries, record_array
+from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, Entries, common_ends, record_array
 from aliquot.virtual_file.tables.root.layout import TreeLayout, find_layout, pack_layout, unpack_layout
 from aliquot.virtual_file.tables.root.ntuple import NtupleEntries
-from aliquot.virtual_file.tables.root.plain import Pieces, plain_entries
+from aliquot.virtual_file.tables.root.plain import Pieces, plain_entries, types_of
 from aliquot.virtual_file.tables.root.tree import tree_entries
 from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable
 from aliquot.virtual_file.tables.wording import one_line
@@ -49,13 +49,22 @@ class RootTable(Table):
 
     def facts(self) -> Facts:
         """Look at the tree, and where its baskets or clusters end."""
-        entries = self._opened()
-        return Facts(entries.units, _thinned(entries.ends()), dict(entries.types), detail=self._detail())
+        try:
+            layout = self._find_plain()
+        except BaseException:
+            self.close()
+            raise
+        if layout is None:
+            entries = self._opened()
+            return Facts(entries.units, _thinned(entries.ends()), dict(entries.types))
+        wanted = self.columns or tuple(layout.branches)
+        ends = common_ends(layout.branches[name].offsets for name in wanted)
+        types = types_of(layout, wanted, self.form)
+        return Facts(layout.entries, _thinned(ends), types, detail=self._detail(layout))
 
-    def _detail(self) -> bytes:
-        layout = self._layout
+    def _detail(self, layout: TreeLayout) -> bytes:
         # A basket takes three bytes at least: of a large tree, not even the length is worth finding out.
-        if layout is None or 3 * sum(len(branch.seeks) for branch in layout.branches.values()) > _MOST_DETAIL_BYTES:
+        if 3 * sum(len(branch.seeks) for branch in layout.branches.values()) > _MOST_DETAIL_BYTES:
             return b""
         detail = pack_layout(self._file.descriptor, layout)
         return detail if len(detail) <= _MOST_DETAIL_BYTES else b""
@@ -113,6 +122,17 @@ class RootTable(Table):
         return self._entries
 
     def _open(self) -> Entries:
+        layout = self._find_plain()
+        if layout is None:
+            import uproot
+
+            return self._open_by(uproot)
+        return plain_entries(self._file.descriptor, layout, self.columns or tuple(layout.branches), self.form)
+
+    def _find_plain(self) -> TreeLayout | None:
+        """Where a plain tree has its baskets, with its file open; None where uproot is to read it."""
+        if self._layout is not None:
+            return self._layout
         try:
             import awkward  # noqa: F401  # uproot does not ask for it before it is used
             import uproot
@@ -127,10 +147,11 @@ class RootTable(Table):
                 layout = find_layout(self._file.descriptor, self.inner, self.columns)
             if layout is not None:
                 self._layout = layout
-                wanted = self.columns or tuple(layout.branches)
-                return plain_entries(self._file.descriptor, layout, wanted, self.form)
+                return layout
             self._file.close()
-        return self._open_by(uproot)
+            self._file = None
+            self._leave_to_uproot = True
+        return None
 
     def _open_by(self, uproot: Any) -> Entries:
         check_root_header(self.path)
