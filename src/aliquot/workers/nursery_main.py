@@ -185,6 +185,8 @@ class _Nursery:
                 sys.stdout.flush()
                 sys.stderr.flush()
             finally:
+                # The parent waits for the end of the output, and not for all memory to be given back.
+                os.closerange(1, 3)
                 # Not the way out of the interpreter: nothing of the nursery's is to be cleaned up here.
                 os._exit(status)
 
