@@ -244,6 +244,67 @@ def test_part_of_the_units_may_fail_however_few_are_known(numbers: Path, told: l
     assert not aliquot.run(command, progress=False, max_failures=2 / _LINES).is_complete
 
 
+def fail_early(line: str) -> int:
+    if line == "000000100":
+        raise ValueError("a bad one")
+    return int(line)
+
+
+def test_the_first_failure_stops_a_run_that_allows_none(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few units are known by then: nothing comes after what failed."""
+    monkeypatch.setattr(Growing, "look", lambda _: time.sleep(0.001))  # all else is never counted
+    with pytest.raises(ValueError, match="a bad one"):
+        aliquot.map(fail_early, numbers, progress=False)
+    values = aliquot.imap(fail_early, numbers, progress=False)
+    taken: list[int] = []
+    with pytest.raises(ValueError, match="a bad one"):
+        taken.extend(values)
+    assert taken == list(range(100))
+
+
+def test_what_failed_is_done_when_it_was_mended(numbers: Path) -> None:
+    """Nothing was written behind it."""
+
+    def run(script: str) -> aliquot.Outcome:
+        Path("work.sh").write_text(script)
+        command = aliquot.Command("sh work.sh {n} > {out}", split={"n": numbers}, join={"out": "copy.txt"})
+        return aliquot.run(command, progress=False, resume_anyway=True)
+
+    assert not run("if grep -q 000000100 $1; then exit 3; fi; cat $1").is_complete
+    assert run("cat $1").is_complete
+    assert Path("copy.txt").read_bytes() == numbers.read_bytes()
+
+
+def test_all_cores_work_though_few_units_are_known() -> None:
+    """The first piece of a file may hold but one long unit."""
+    Path("long.fasta").write_bytes(b"".join(b">r%d\n%s\n" % (n, b"ACGT" * 1_300_000) for n in range(4)))
+    assert count_units(aliquot.open("long.fasta"))[0] == 1
+    aliquot.open("long.fasta").source.forget_index()
+    command = aliquot.Command("grep -c '>' {f} > {out}", split={"f": "long.fasta"}, join={"out": "n.txt:sum"})
+    outcome = aliquot.run(command, on=aliquot.sites.Local(cores=2), progress=False)
+    assert outcome.report.cores == 2
+    assert Path("n.txt").read_text() == "4\n"
+
+
+def test_a_file_that_nobody_has_begun_to_count_is_expected_to_be_like_the_others() -> None:
+    """Whichever end a look happens to be at."""
+    for name in "ab":
+        Path(f"{name}.txt").write_bytes(b"123456789\n" * 900_000)
+    aliquot.open("a.txt").index()
+    source = aliquot.open(["a.txt", "b.txt"]).source
+    assert source.expected_units() == 1_800_000
+
+
+def test_one_that_counts_does_not_replace_what_another_has_counted(numbers: Path) -> None:
+    """It goes on from there."""
+    _, counting = count_units(aliquot.open(numbers))
+    assert counting is not None
+    aliquot.open(numbers).index()
+    counting._source.share_index()
+    assert aliquot.open(numbers).source.complete
+    assert counting.look() == SourceGrew(_LINES, is_complete=True, expected_units=_LINES)
+
+
 def test_views_that_end_somewhere_and_compressed_files_are_counted_at_once(numbers: Path) -> None:
     """A program that decompresses is quicker on all cores."""
     import gzip

@@ -465,7 +465,7 @@ def test_a_program_that_goes_away_while_it_is_run(numbers: Path, monkeypatch: py
     program = numbers.parent / "bin" / "our-program"
     program.parent.mkdir()
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    program.write_text('#!/bin/sh\ngrep -q ^2500$ "$1" && mkdir once 2> /dev/null && mv "$0" "$0.away"\ncat "$1"\n')
+    program.write_text('#!/bin/sh\ngrep -q ^50$ "$1" && mkdir once 2> /dev/null && mv "$0" "$0.away"\ncat "$1"\n')
     program.chmod(0o755)
     command = aliquot.Command("our-program {n} > {out}", split={"n": numbers}, join={"out": "out.txt"})
     one = aliquot.sites.Local(cores=1)

@@ -76,7 +76,7 @@ def _first_command(job: Command, plan: Plan, start: int, stop: int) -> str:
         "unit_start": job.source.start + start,
         "units": stop - start,
         "cores": plan.step_cores,
-        "memory": (plan.options.site.memory_bytes or 0) * plan.step_cores // plan.options.site.cores,
+        "memory": (plan.options.site.memory_bytes or 0) // (plan.options.site.cores // plan.step_cores),
         "scratch": f"{place}/scratch",
         **{name: f"{place}/{file}" for name, file in job.file_names.items()},
     }

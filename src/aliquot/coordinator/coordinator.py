@@ -41,6 +41,8 @@ _FIRST_ROUNDS = 32
 _OVERHEADS_A_ROUND, _OVERHEADS_AT_THE_END = 20, 4
 # Of an equal part of all that waits, a worker gets this much: who is slow with an equal part is the last.
 _PART_OF_EQUAL = 0.8
+# So many times as many units as are expected there may be, where nobody has counted them all.
+_UNSURE = 2.0
 # While someone is idle, look again at silent workers after this long.
 _WAKE_SECONDS = 0.02
 _WAKE_SECONDS_A_WORKER = 5e-5
@@ -432,9 +434,9 @@ class Coordinator:
 
     @property
     def _most_failed_units(self) -> float:
-        if self._most_failed >= 1:
+        if self._most_failed >= 1 or not self._most_failed:
             return self._most_failed
-        return self._most_failed * self.units if self.is_complete else math.inf
+        return self._most_failed * (self.units if self.is_complete else _UNSURE * self.expected_units)
 
     def _note_given_up(self, given_up: GiveUp) -> None:
         self._failed.append(given_up)
@@ -739,7 +741,9 @@ class Coordinator:
                 *self._outlook.advice(worker),
                 allowed_bytes=allowed_bytes,
                 is_careful=taken.attempts > 0,
-                is_end=self.is_complete and (not self._front_first or not self._waiting.units),
+                is_end=self.is_complete
+                and self._expected_workers > 1
+                and (not self._front_first or not self._waiting.units),
             )
         )
 

@@ -107,7 +107,7 @@ def drive(
                 return
         if growing is not None and not coordinator.is_complete and not coordinator.is_stopping:
             grown = growing.look()
-            events = [*site.wait(now_seconds), *([] if grown is None else [grown])]
+            events = [*site.wait(now_seconds), *([] if grown is None else [grown])] or [Ticked()]
         else:
             wake_seconds = coordinator.wake_seconds(now_seconds) or now_seconds + _WATCH_SECONDS
             events = site.wait(wake_seconds) or [Ticked()]

@@ -115,7 +115,7 @@ def _accept_changes(journal: Journal, keeping: Keeping, path: str) -> None:
     kept = [{key: value for key, value in identity.items() if key not in _MAY_CHANGE} for identity in (before, now)]
     can_go_on = not differences(*kept) and not more_or_fewer
     if not (can_go_on and keeping.resumes_anyway):
-        raise RunChangedError(path, [*changes, *more_or_fewer], can_go_on=can_go_on)
+        raise RunChangedError(path, list(dict.fromkeys([*changes, *more_or_fewer])), can_go_on=can_go_on)
     journal.replace_identity(now)
 
 

@@ -123,7 +123,10 @@ def _identity_of_view(view: VirtualFile) -> dict[str, Any]:
     if not view.is_open_ended:
         view.source.advance(view.stop + 1)
         end = None if view.source.complete and view.stop == view.source.known_units else view.stop
-    return {"first unit": view.start, "end": end, "reading": [part.reading() for part in view.source.constituents()]}
+    reading = [part.reading() for part in view.source.constituents()]
+    # What is counted first anyway may have more units though its files seem the same, as a database may.
+    units = None if view.source.can_be_counted_meanwhile else len(view)
+    return {"first unit": view.start, "end": end, "units": units, "reading": reading}
 
 
 def _digest(function: Any) -> Any:

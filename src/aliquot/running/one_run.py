@@ -65,7 +65,7 @@ def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) ->
     options = plan.options
     work = Work(
         plan.stepper,
-        plan.units,
+        plan.units if plan.growing is None else plan.growing.expected_units,
         plan.sent_items,
         options.target_seconds,
         options.target_bytes,
@@ -361,7 +361,7 @@ def _make_report(
         lost_workers=tally.lost_workers,
         spilled_bytes=results.spilled_bytes,
         failed_units=coordinator.failed_units,
-        left_units=coordinator.units - coordinator.done_units - coordinator.failed_units,
+        left_units=coordinator.expected_units - coordinator.done_units - coordinator.failed_units,
         exhausted_steps=coordinator.exhausted_steps,
         stopped_seconds=tally.stopped_seconds,
         flaky_steps=coordinator.flaky_steps,

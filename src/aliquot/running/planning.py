@@ -145,7 +145,7 @@ def _plan_command(command: Command, options: Options) -> Plan:
 
 def _cores_of_step(command: Command, cores: int) -> int:
     """As many as it asks for. A program that is told how many to use gets all: what it loads is then loaded once."""
-    wanted = command.resources.cores or (cores if command.wants("cores") else 1)
+    wanted = command.resources.cores or (cores if "cores" in command.template.keys else 1)
     return min(wanted, cores)
 
 

@@ -18,7 +18,7 @@ def check_set_aside(view: VirtualFile | None, path: str | os.PathLike[str]) -> N
     if view is None:
         raise UsageError(f"set_aside={str(path)!r}: the units are not from a file, so there is nothing to copy")
     try:
-        view.source.header(0) if len(view.members) == 1 else None
+        view.source.header(0) if len(view.source.members()) == 1 else None
     except UsageError as error:
         raise UsageError(f"set_aside={str(path)!r}: {error}. What failed is in the failures of the outcome") from error
     folder = os.path.dirname(os.path.abspath(path))
@@ -33,7 +33,7 @@ def check_set_aside(view: VirtualFile | None, path: str | os.PathLike[str]) -> N
 def target_paths(view: VirtualFile, path: str | os.PathLike[str]) -> list[str]:
     """Itself; for files that were opened together, one for each, with its number before the ending."""
     path = os.path.realpath(path)
-    count = len(view.members)
+    count = len(view.source.members())
     if count == 1:
         return [path]
     name, ending = os.path.splitext(path)

@@ -89,7 +89,7 @@ class FileSource(Source):
 
     def expected_units(self) -> int:
         """By the size of those that are known."""
-        if self.complete or self.storage.known_size_bytes is None:
+        if self.complete or not self.known_units or self.storage.known_size_bytes is None:
             return self.known_units
         return max(self.known_units, round(self.storage.known_size_bytes / self._units.bytes_per_unit))
 

@@ -39,6 +39,14 @@ class IndexCache:
             return None
         return record if record.identity == identity else None
 
+    def stamp(self) -> tuple[int, int] | None:
+        """Another one whenever somebody has saved a record."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
     def save(self, record: IndexRecord) -> bool:
         """Keep a record; False where the cache cannot be written, which only costs time."""
         return write_record(self.path, msgspec.msgpack.encode(record))

@@ -48,7 +48,7 @@ class ScannedUnits(Units):
         self._recently_found: dict[int, int] = {}
         # What is wrong with the end of the file, once it was seen: all later calls say the same.
         self._fault: DataError | None = None
-        self._is_shared = False  # others go by what is counted here
+        self._stamp = self._cache.stamp()  # of the record that is known here
         self._restore()
 
     def renew_locks(self) -> None:
@@ -97,9 +97,11 @@ class ScannedUnits(Units):
                 self._progress.notify_all()
 
     def share(self) -> None:
-        """Save it, also unfinished: other processes look there before they count by themselves."""
-        self._is_shared = True
-        if self._total is None:
+        """Save it, also unfinished: other processes look there before they count by themselves.
+
+        Not if one of them has saved something meanwhile, which is looked at before anything more is counted here.
+        """
+        if self._total is None and self._cache.stamp() == self._stamp:
             self._save_unfinished()
 
     def _is_known(self, units: int | None) -> bool:
@@ -281,8 +283,12 @@ class ScannedUnits(Units):
 
     def _take_from_others(self) -> None:
         """Another process may have counted further since, where nothing is needed for it but the counts."""
-        record = None if self._is_shared else self._cache.load(self._storage.identity)
-        if record is None or record.storage_state:
+        stamp = self._cache.stamp()
+        if stamp == self._stamp or self._storage.compression != "none":
+            return
+        self._stamp = stamp
+        record = self._cache.load(self._storage.identity)
+        if record is None:
             return
         with contextlib.suppress(Exception):  # as good as none
             index = BlockIndex.unpack(record.index)
@@ -303,6 +309,7 @@ class ScannedUnits(Units):
                 storage_state=self._storage.saved_state(),
             )
         )
+        self._stamp = self._cache.stamp()
 
 
 def _runs_of_blocks(pieces: Iterator[bytes | memoryview], lead: int, lookbehind: int) -> Iterator[tuple[Block, int]]:

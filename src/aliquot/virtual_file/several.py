@@ -83,12 +83,13 @@ class FilesInOrder(Source):
                 return
 
     def expected_units(self) -> int:
-        """As if the files that nobody has counted yet were like the last one that somebody has."""
-        ends = self._ends()
-        counted = self._files[: len(ends)]
-        found = (ends[-2] - self._first if len(ends) > 1 else 0) + counted[-1].expected_units()
-        sizes = [file.storage.identity.size_bytes for file in self._files]
-        return self._first + round(found * sum(sizes) / max(1, sum(sizes[: len(ends)])))
+        """As if the files that nobody has counted yet were like those that somebody has."""
+        begun = [file for file in self._files[: len(self._ends())] if file.known_units]
+        found = sum(file.expected_units() for file in begun)
+        all_bytes, begun_bytes = (
+            sum(file.storage.identity.size_bytes for file in files) for files in (self._files, begun)
+        )
+        return self._first + round(found * all_bytes / max(1, begun_bytes))
 
     def forget_index(self) -> None:
         """Of every file."""
@@ -247,6 +248,8 @@ class FilesTogether(Source):
         if not ended:
             return
         fewest = min(ended, key=lambda source: source.known_units)
+        if units is not None and units <= fewest.known_units and len(ended) < len(self._sources):
+            return  # the end of the others is not asked for
         for source in self._sources:
             source.advance(fewest.known_units + 1, stop)
         # One that was not complete before may turn out to be even shorter.

@@ -173,7 +173,7 @@ class Command(Job):
 
         place = tempfile.mkdtemp(prefix="aliquot-command-")
         try:
-            outputs = run_step(self, 0, self.size, place)
+            outputs = run_step(self, 0, self.size, place, cores=self.resources.cores or 1)
         except BaseException as error:
             if not (self.sandbox and isinstance(error, CommandError)):
                 import shutil

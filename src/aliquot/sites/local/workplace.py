@@ -71,7 +71,7 @@ class Workplace:
         self._is_streaming = hasattr(work.stepper, "claim_more")
         places = cores // work.step_cores
         self._places = max(1, min(places, work.units, (memory_bytes or sys.maxsize) // LEAST_WORKER_BYTES))
-        self._threads = max(1, cores // self._places)
+        self._threads = work.step_cores if work.step_cores > 1 else max(1, cores // self._places)
         self._total_bytes = memory_bytes
         self._poll = select.epoll()
         self._is_interrupted = False
