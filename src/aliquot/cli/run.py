@@ -119,7 +119,7 @@ def run_command(
     aliquot run --split reads=sample.fastq.gz --join sam=out.sam -- 'bwa mem ref.fa {reads} > {sam}'
     aliquot run --split log=access.log --join n=count.txt:sum -- 'wc -l < {log} > {n}'
     aliquot run --split a=r1.fq --split b=r2.fq --join sam=out.sam -- 'bwa mem ref.fa {a} {b} > {sam}'
-    aliquot run --split reads=sample.fastq --join sam=out.sam -- 'bwa mem -t {cores} ref.fa {reads:pipe} > {sam}'
+    aliquot run --split r=reads.fastq --join sam=out.sam -- 'bwa mem -t {cores} ref.fa {r:pipe} > {sam}'
     aliquot run --config align.toml --memory 8GB --keep-going --set-aside bad.fastq
 
     \b
