@@ -64,8 +64,10 @@ def _tell_spans(spans: list[tuple[int, int]], plan: Plan) -> str:
     shown = ", ".join(f"{format_count(start)} to {format_count(stop - 1)}" for start, stop in spans[:_MOST_SPANS])
     more = f" and {len(spans) - _MOST_SPANS} more" if len(spans) > _MOST_SPANS else ""
     cores = plan.options.site.cores
-    at_once = f", {plan.step_cores} a step" if plan.step_cores > 1 else ""
-    return f"units {shown}{more} to {cores} core{'' if cores == 1 else 's'}{at_once}; all else is divided while it runs"
+    used = f", {plan.step_cores} for each step" if plan.step_cores > 1 else ""
+    return (
+        f"units {shown}{more} to {cores} core{'' if cores == 1 else 's'}{used}; what is left is divided while it runs"
+    )
 
 
 def _first_command(job: Command, plan: Plan, start: int, stop: int) -> str:

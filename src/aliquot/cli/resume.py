@@ -37,7 +37,8 @@ def resume(*, run: str | None, **_: Any) -> None:
         place: str | None = journal.identity.get("directory")
     if settings is None or place is None:
         raise UsageError(
-            f"{shown_path(directory.path)} was not started by 'aliquot run': go on with it by the same call as before"
+            f"{shown_path(directory.path)} was not started by 'aliquot run', or was ended before that was "
+            "recorded: go on with it by the same command or call as before"
         )
     if not os.path.isdir(place):
         raise UsageError(f"the run was started in {place}, which is not there any more")

@@ -84,7 +84,10 @@ def _check_there_is_one(path: str) -> None:
         size_bytes = os.stat(path).st_size
     except FileNotFoundError:
         raise JournalError(
-            "there is no journal", path=path, advice="Check the name of the run; 'aliquot runs' lists all"
+            "there is no journal",
+            path=path,
+            advice="Check the name of the run; 'aliquot runs' lists all. One that was ended before anything was "
+            "recorded is begun by the same command or call again",
         ) from None
     except OSError as error:
         raise explain_os_error(error, path) from error
