@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
+import aliquot.workers.main  # noqa: F401  # for the workers: a copy of this process need not import it again
 from aliquot.jobs.merging import merge
 from aliquot.running import one_run, options, planning
 from aliquot.running.preloading import libraries_for, limits_memory

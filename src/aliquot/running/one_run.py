@@ -65,7 +65,7 @@ def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) ->
     options = plan.options
     work = Work(
         plan.stepper,
-        plan.units if plan.growing is None else plan.growing.expected_units,
+        plan.expected_units,
         plan.sent_items,
         options.target_seconds,
         options.target_bytes,
@@ -314,7 +314,7 @@ def make_coordinator(plan: Plan, key: str, *, workers: int, total_bytes: int | N
         _make_joining(plan),
         units=plan.units,
         is_complete=plan.growing is None,
-        expected_units=plan.units if plan.growing is None else plan.growing.expected_units,
+        expected_units=plan.expected_units,
         expected_workers=workers,
         first_units=plan.options.size or 1,
         front_first=(plan.is_streamed or plan.is_command) and plan.is_ordered,

@@ -35,6 +35,11 @@ class Plan(NamedTuple):
     is_command: bool = False  # whose results are files, on disk
     step_cores: int = 1  # that each step uses
 
+    @property
+    def expected_units(self) -> int:
+        """All that there are, or about so many while they are still being counted."""
+        return self.units if self.growing is None else self.growing.expected_units
+
     def counted(self) -> Plan:
         """The same, with all units known."""
         if self.growing is None or self.view is None:

@@ -72,8 +72,7 @@ class Record:
         """
         failed_units = self.journal.failed_units()
         told = plan.options.max_failures
-        expected_units = plan.units if plan.growing is None else plan.growing.expected_units
-        most = told if told >= 1 else told * expected_units
+        most = told if told >= 1 else told * plan.expected_units
         if not failed_units or (self.journal.get("status") != "failed" and failed_units <= most):
             return
         restored = self.journal.restore()
