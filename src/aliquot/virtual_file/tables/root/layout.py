@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from operator import add
-from struct import Struct, unpack_from
+from struct import Struct
 from struct import error as NotThereError  # noqa: N812  # bytes that end too early
 from typing import NamedTuple
 
@@ -208,6 +208,7 @@ class _Place(NamedTuple):
     entries_at: int
     sizes_at: int
     room: int  # for so many baskets
+    numbers: Struct  # their sizes, first entries and places, each behind a byte
 
 
 class _Form(NamedTuple):
@@ -246,26 +247,32 @@ class _Tree:
                 _forms.clear()
             _forms[key] = form
         entries: int = _LONG.unpack_from(self._data, form.entries_at)[0]
-        return TreeLayout(entries, {name: self._branch(place, entries) for name, place in form.places.items()})
+        branches: dict[str, BranchLayout] = {}
+        offsets: tuple[int, ...] = ()  # those of most branches are those of the one before
+        for name, place in form.places.items():
+            branches[name] = self._branch(place, entries, offsets)
+            offsets = branches[name].offsets
+        return TreeLayout(entries, branches)
 
-    def _branch(self, place: _Place, entries: int) -> BranchLayout:
+    def _branch(self, place: _Place, entries: int, likely_offsets: tuple[int, ...]) -> BranchLayout:
         """What differs from file to file."""
         data, room = self._data, place.room
-        *_, baskets, _ = _BRANCH.unpack_from(data, place.baskets_at)
+        _, _, _, baskets, _ = _BRANCH.unpack_from(data, place.baskets_at)
         _, _, _, branch_entries, first, _, _ = _BRANCH_AFTER.unpack_from(data, place.entries_at)
         if first or branch_entries != entries or not 0 <= baskets < room:
             raise NotPlainError
-        at = place.sizes_at
-        sizes = unpack_from(f">{baskets}i", data, at)
-        at += 4 * room + 1
-        offsets = unpack_from(f">{baskets + 1}q", data, at)
-        at += 8 * room + 1
-        seeks = unpack_from(f">{baskets}q", data, at)
-        if offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
+        numbers = place.numbers.unpack_from(data, place.sizes_at)
+        sizes, seeks = numbers[:baskets], numbers[2 * room : 2 * room + baskets]
+        offsets = numbers[room : room + baskets + 1]
+        if offsets == likely_offsets:
+            offsets = likely_offsets
+        elif offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
             raise NotPlainError
-        if 0 in seeks:  # it is in another file
-            raise NotPlainError
-        if max(map(add, seeks, sizes), default=0) > self._file_bytes or min((*seeks, *sizes), default=0) < 0:
+        if baskets and (
+            min(seeks) <= 0  # at zero: it is in another file
+            or min(sizes) < 0
+            or max(map(add, seeks, sizes)) > self._file_bytes
+        ):
             raise NotPlainError
         return BranchLayout(place.dtype, place.counter, offsets, seeks, sizes)
 
@@ -343,7 +350,8 @@ class _Tree:
             raise NotPlainError
         self._see(at, end)
         self._see(named_at, named_at + 1)
-        return _Place(dtype, counter, leaf_at, counter_at, baskets_at, entries_at, end + 1, room)
+        numbers = Struct(f">{room}ix{room}qx{room}q")
+        return _Place(dtype, counter, leaf_at, counter_at, baskets_at, entries_at, end + 1, room, numbers)
 
     def _leaf(self, at: int) -> tuple[str, str | None, int]:
         """What it holds; the name of the leaf that counts, and its place."""

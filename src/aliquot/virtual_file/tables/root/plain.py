@@ -63,16 +63,22 @@ def _type_name(dtype: str, is_list: bool) -> str:
     return str((uproot.AsJagged(kind) if is_list else kind).typename)
 
 
+@cache
+def _dtypes(name: str) -> tuple[Any, Any]:
+    """As they are in the file, and as this machine has them."""
+    import numpy
+
+    dtype = numpy.dtype(name)
+    return dtype, dtype.newbyteorder("=")
+
+
 class _Plain(Branch):
     """A branch of numbers."""
 
     def __init__(self, name: str, file: int, layout: BranchLayout) -> None:
-        import numpy
-
         super().__init__(name, layout.offsets, layout.seeks, layout.sizes)
         self._file = file
-        self._dtype = numpy.dtype(layout.dtype)
-        self._native = self._dtype.newbyteorder("=")
+        self._dtype, self._native = _dtypes(layout.dtype)
 
     def _content(self, number: int) -> tuple[Array, Array | None, int]:
         """The numbers of a basket, the byte where each entry begins if it says so, and the bytes it takes."""
@@ -150,7 +156,7 @@ class _Lists(_Plain):
         else:
             offsets = begins >> self._shift
         shared = self._shared.get((start, stop))
-        if shared is not None and numpy.array_equal(shared, offsets):
+        if shared is not None and len(shared) == len(offsets) and (shared == offsets).all():
             offsets = shared
         elif offsets[0] < 0 or (offsets[1:] < offsets[:-1]).any():
             raise ValueError(OVERLAP)
