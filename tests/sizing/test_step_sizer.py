@@ -281,3 +281,13 @@ def test_a_program_that_takes_long_to_start_gets_large_steps_soon() -> None:
         units = sizer.choose(1000, is_end=False)
         sizer.observe(units, 0.3 + 1e-5 * units)
     assert sizer.choose(1000, is_end=False) == 1000
+
+
+def test_no_step_is_longer_by_what_the_largest_took_than_steps_may_be() -> None:
+    """Small steps that were dear by chance look like an overhead, and a unit of larger ones like next to nothing."""
+    sizer = StepSizer(longest_seconds=1.0)
+    for units in (1, 4, 16):
+        sizer.observe(units, 0.1, count=8)
+    sizer.observe(256, 1.6)
+    assert sizer.time.predict(256) < 0.5
+    assert sizer.choose(PLENTY_UNITS) * 1.6 / 256 < 2.5

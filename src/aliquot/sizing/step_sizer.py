@@ -172,10 +172,12 @@ class StepSizer:
         limit = min(self._growth_limit(), memory_limit)
         preferred = min(self._smaller_than_tried() or self._units_in(wanted_seconds), limit)
         self.is_held_back = preferred == memory_limit
-        measured = self.time.measured(preferred) if preferred < float("inf") else None
-        if measured is not None and measured > 1.5 * wanted_seconds:
-            # Units have become dearer than the small steps of the beginning said.
-            preferred *= wanted_seconds / measured
+        tried = min(preferred, self.time.largest_units)
+        measured = self.time.measured(tried)
+        if measured is not None and measured * preferred > 1.5 * wanted_seconds * tried:
+            # Units have become dearer than the small steps of the beginning said; in larger steps than were tried, a
+            # unit takes no longer than in these.
+            preferred = wanted_seconds * tried / measured
         return preferred, min(self._units_in(least_seconds), preferred)
 
     def _probe(self, preferred: float) -> float:
