@@ -316,6 +316,17 @@ def test_as_many_may_fail_as_was_said() -> None:
         assert coordinator.is_stopping
 
 
+def test_a_worker_that_is_silent_as_long_as_it_was_said_to_be_busy_keeps_what_it_has() -> None:
+    """It may be at its last unit; who took the rest would only begin when it had been done."""
+    coordinator = coordinate(1000, expected_workers=2)
+    tell(coordinator, WorkerJoined(0), WorkerJoined(1))
+    tell(coordinator, Progressed(0, 0, 0, 400, result=0, busy_seconds=4.0, setup_seconds=1.0), now_seconds=5.0)
+    tell(coordinator, Progressed(1, 1, 500, 1000, result=0, busy_seconds=5.0, setup_seconds=1.0), now_seconds=6.0)
+    assert tell(coordinator, Ticked(), now_seconds=5.99) == []
+    # Much longer than it was ever silent before: it is stuck.
+    assert tell(coordinator, Ticked(), now_seconds=30.0)
+
+
 # Suspension
 
 
@@ -327,10 +338,11 @@ def faulty() -> Coordinator:
         failing = coordinator._workers[0]
         tell(coordinator, StepFailed(0, failing.span, unit, unit + 1, error=0))
         other = coordinator._workers[1]
-        tell(coordinator, Progressed(1, other.span, other.done_to, other.stop, result=0))
+        busy_seconds = float(other.stop - other.done_to)  # a second for each: tails are worth taking
+        tell(coordinator, Progressed(1, other.span, other.done_to, other.stop, result=0, busy_seconds=busy_seconds))
         other = coordinator._workers[1]
         assert (other.done_to, other.stop) == (unit, unit + 1)
-        commands = tell(coordinator, Progressed(1, other.span, unit, unit + 1, result=0))
+        commands = tell(coordinator, Progressed(1, other.span, unit, unit + 1, result=0, busy_seconds=1.0))
         while trims := [one for one in commands if isinstance(one, Trim)]:
             [trim] = trims
             commands = tell(coordinator, Trimmed(0, trim.span, coordinator._workers[0].stop - 1))

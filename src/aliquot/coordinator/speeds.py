@@ -11,7 +11,7 @@ What a worker reports is both in one. Three things tell them apart:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from aliquot.coordinator.rates import UnitSeconds
 
@@ -47,20 +47,38 @@ def first_speeds(unit_seconds: Sequence[float]) -> list[Speed]:
         > math.log(_OTHER_UNITS_FACTOR)
         for at in range(len(unit_seconds))
     ]
+    usual = [seconds for seconds, other in zip(unit_seconds, is_other, strict=True) if not other]
+    reference = _centre(usual) if usual else typical
     speeds: list[Speed] = []
     while len(speeds) < len(unit_seconds):
         start = stop = len(speeds)
         while stop < len(unit_seconds) and is_other[stop] == is_other[start]:
             stop += 1
         region = unit_seconds[start:stop]
-        reference, doubt = (
-            (_median(region), _MEASURED + _UNKNOWN / len(region)) if is_other[start] else (typical, _MEASURED)
-        )
-        for seconds in region:
-            ratio = reference / seconds
-            is_plausible = 1 / _OTHER_WORKERS_FACTOR <= ratio <= _OTHER_WORKERS_FACTOR
-            speeds.append(Speed(ratio, doubt) if is_plausible else Speed())
+        if is_other[start]:
+            speeds += _speeds_by(_centre(region), _MEASURED + _UNKNOWN / len(region), region)
+        else:
+            speeds += _speeds_by(reference, _MEASURED, region)
     return speeds
+
+
+def _speeds_by(reference: float, doubt: float, unit_seconds: Sequence[float]) -> Iterator[Speed]:
+    for seconds in unit_seconds:
+        ratio = reference / seconds
+        is_plausible = 1 / _OTHER_WORKERS_FACTOR <= ratio <= _OTHER_WORKERS_FACTOR
+        yield Speed(ratio, doubt) if is_plausible else Speed()
+
+
+def _centre(unit_seconds: Sequence[float]) -> float:
+    """The mean of logarithms, of all that are plausible.
+
+    Workers are mostly of a few kinds. A median is that of one kind, and in two regions easily of different ones.
+    """
+    middle = _median(unit_seconds)
+    far = math.log(_OTHER_WORKERS_FACTOR)
+    errors = [math.log(seconds / middle) for seconds in unit_seconds]
+    plausible = [error for error in errors if abs(error) <= far]
+    return middle * math.exp(sum(plausible) / len(plausible))
 
 
 def compare(first: Speed, first_rate: UnitSeconds, second: Speed, second_unit_seconds: float) -> None:
