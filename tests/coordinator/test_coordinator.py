@@ -320,8 +320,8 @@ def test_a_worker_that_is_silent_as_long_as_it_was_said_to_be_busy_keeps_what_it
     """It may be at its last unit; who took the rest would only begin when it had been done."""
     coordinator = coordinate(1000, expected_workers=2)
     tell(coordinator, WorkerJoined(0), WorkerJoined(1))
-    tell(coordinator, Progressed(0, 0, 0, 400, result=0, busy_seconds=4.0, setup_seconds=1.0), now_seconds=5.0)
-    tell(coordinator, Progressed(1, 1, 500, 1000, result=0, busy_seconds=5.0, setup_seconds=1.0), now_seconds=6.0)
+    tell(coordinator, Progressed(0, 0, 0, 400, result=0, busy_seconds=4.0, setup_seconds=0.1), now_seconds=5.0)
+    tell(coordinator, Progressed(1, 1, 500, 1000, result=0, busy_seconds=5.0, setup_seconds=0.1), now_seconds=6.0)
     assert tell(coordinator, Ticked(), now_seconds=5.99) == []
     # Much longer than it was ever silent before: it is stuck.
     assert tell(coordinator, Ticked(), now_seconds=30.0)
