@@ -215,6 +215,8 @@ class Worker:
         self.birth_bytes = self.meter.resident_bytes()
         if isinstance(self.sizer, StepSizer):
             self.sizer.memory.floor_bytes = self.birth_bytes
+            if "numpy" in sys.modules:
+                self.keep_memory()  # arrays will come and go; others must show first that they hold much
 
 
 def _load_work(packed: Packed) -> Any:
