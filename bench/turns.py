@@ -81,10 +81,13 @@ def take_turns(
     value: tuple[str, Callable[[Turn], float]],
     at_most_repeats: Mapping[str, int] | None = None,
 ) -> dict[str, Turns]:
-    """Let each contender run once, then each again. Prints what they took, and the median of the value."""
+    """Let each contender run once, then each again. Prints what they took, and the median of the value.
+
+    Every second time in the other order: the same one would always come after the one that heats the machine most.
+    """
     taken: dict[str, list[Turn]] = {name: [] for name in contenders}
     for number in range(repeats):
-        for name in contenders:
+        for name in contenders if number % 2 == 0 else reversed(contenders):
             if number < (at_most_repeats or {}).get(name, repeats):
                 taken[name].append(turn(name))
     all_turns = {name: Turns(tuple(turns)) for name, turns in taken.items()}
