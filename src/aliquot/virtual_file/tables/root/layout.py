@@ -18,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from aliquot.hashing import blake2b
+from aliquot.virtual_file.tables.root.blocks import decompressed
 
 _ROOT_HEADER = Struct(">4sii")  # the version, where the first record begins; then numbers of 4 bytes, or of 8
 _HEADER_BYTES = 512  # holds the directory too, mostly
@@ -29,7 +30,9 @@ _TREE = Struct(">qqqqqdiiiiIqqqqqq")
 _CLUSTER_RANGES_AT = Struct(">qqqqqdiiii").size  # how many, among the numbers of the tree
 _TREE_VERSION = 20
 _BRANCH = Struct(">iiiiq")
+_BASKETS_AT = Struct(">iii").size  # how many it has
 _BRANCH_AFTER = Struct(">iIiqqqq")
+_ENTRIES_AT = Struct(">iIi").size  # how many, and the first one
 _BRANCH_VERSION = 13
 _LEAF = Struct(">iii??")
 _LEAF_VERSION = 2
@@ -82,7 +85,8 @@ class TreeLayout(NamedTuple):
 def find_layout(file: int, tree: str, wanted: Sequence[str] | None) -> TreeLayout | None:
     """Where the wanted branches, or all, have their baskets; None where only uproot may know. The file is open."""
     try:
-        return _Tree(*_tree_bytes(file, tree.encode()), os.fstat(file).st_size).layout(wanted)
+        file_bytes = os.fstat(file).st_size
+        return _Tree(*_tree_bytes(file, tree.encode(), file_bytes), file_bytes).layout(wanted)
     except (NotPlainError, NotThereError, IndexError, ValueError, OverflowError, OSError, ImportError):
         return None
 
@@ -117,27 +121,28 @@ _encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(TreeLayo
 # The file
 
 
-def _tree_bytes(file: int, name: bytes) -> tuple[bytes, int]:
+def _tree_bytes(file: int, name: bytes, file_bytes: int) -> tuple[bytes, int]:
     """What the tree was written as, and the bytes of its key, which positions in it count."""
     head = os.pread(file, _HEADER_BYTES, 0)
     magic, version, begin = _ROOT_HEADER.unpack_from(head)
     far = version >= _LARGE
-    if magic != b"root" or _position(head, _ROOT_HEADER.size, 0, far=far) > os.fstat(file).st_size:
+    if magic != b"root" or _position(head, _ROOT_HEADER.size, 0, far=far) > file_bytes:
         raise NotPlainError  # or it is cut off
     # After the end of the file, where the free space is noted, its bytes and its pieces: the bytes of the name.
     name_bytes = _INT.unpack_from(head, 36 if far else 28)[0]
     at = begin + name_bytes
     if at + 64 > len(head):
-        head, at = _read(file, 64, at), 0
+        head, at = _read(file, 64, at, file_bytes), 0
     directory_version, _, _, keys_bytes, _ = _DIRECTORY.unpack_from(head, at)
     at += _DIRECTORY.size
     seek_keys = _position(head, at, 2, far=directory_version > _FAR)
-    return _object_bytes(file, *_find_key(_read(file, keys_bytes, seek_keys), name))
+    seek, total_bytes = _find_key(_read(file, keys_bytes, seek_keys, file_bytes), name)
+    return _object_bytes(_read(file, total_bytes, seek, file_bytes))
 
 
-def _read(file: int, size: int, at: int) -> bytes:
+def _read(file: int, size: int, at: int, file_bytes: int) -> bytes:
     """As many as that; where there are not so many, no memory is asked for them."""
-    if size < 0 or at + size > os.fstat(file).st_size:
+    if size < 0 or at + size > file_bytes:
         raise NotPlainError
     return os.pread(file, size, at)
 
@@ -172,12 +177,10 @@ def _find_key(keys: bytes, wanted: bytes) -> tuple[int, int]:
     return found[0][1]
 
 
-def _object_bytes(file: int, seek: int, total_bytes: int) -> tuple[bytes, int]:
-    from aliquot.virtual_file.tables.root.blocks import decompressed
-
-    data = _read(file, total_bytes, seek)
+def _object_bytes(data: bytes) -> tuple[bytes, int]:
+    """What an object was written as, by all of its bytes; and those of its key."""
     there_bytes, _, object_bytes, _, key_bytes, _ = KEY.unpack_from(data)
-    if there_bytes != total_bytes:
+    if there_bytes != len(data):
         raise NotPlainError
     return bytes(decompressed(memoryview(data)[key_bytes:], object_bytes)), key_bytes
 
@@ -204,11 +207,9 @@ class _Place(NamedTuple):
     counter: str | None
     leaf_at: int
     counter_at: int  # the leaf that counts, if one does
-    baskets_at: int
-    entries_at: int
-    sizes_at: int
     room: int  # for so many baskets
-    numbers: Struct  # their sizes, first entries and places, each behind a byte
+    numbers_at: int
+    numbers: Struct  # how many baskets and entries, which is the first; then of each basket size, first entry and place
 
 
 class _Form(NamedTuple):
@@ -256,14 +257,12 @@ class _Tree:
 
     def _branch(self, place: _Place, entries: int, likely_offsets: tuple[int, ...]) -> BranchLayout:
         """What differs from file to file."""
-        data, room = self._data, place.room
-        _, _, _, baskets, _ = _BRANCH.unpack_from(data, place.baskets_at)
-        _, _, _, branch_entries, first, _, _ = _BRANCH_AFTER.unpack_from(data, place.entries_at)
-        if first or branch_entries != entries or not 0 <= baskets < room:
+        numbers = place.numbers.unpack_from(self._data, place.numbers_at)
+        baskets, room = numbers[0], place.room
+        if numbers[2] or numbers[1] != entries or not 0 <= baskets < room:
             raise NotPlainError
-        numbers = place.numbers.unpack_from(data, place.sizes_at)
-        sizes, seeks = numbers[:baskets], numbers[2 * room : 2 * room + baskets]
-        offsets = numbers[room : room + baskets + 1]
+        sizes, seeks = numbers[3 : 3 + baskets], numbers[3 + 2 * room : 3 + 2 * room + baskets]
+        offsets = numbers[3 + room : 4 + room + baskets]
         if offsets == likely_offsets:
             offsets = likely_offsets
         elif offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
@@ -350,8 +349,11 @@ class _Tree:
             raise NotPlainError
         self._see(at, end)
         self._see(named_at, named_at + 1)
-        numbers = Struct(f">{room}ix{room}qx{room}q")
-        return _Place(dtype, counter, leaf_at, counter_at, baskets_at, entries_at, end + 1, room, numbers)
+        numbers_at = baskets_at + _BASKETS_AT
+        to_entries = entries_at + _ENTRIES_AT - (numbers_at + 4)
+        to_sizes = end + 1 - (entries_at + _ENTRIES_AT + 16)
+        numbers = Struct(f">i{to_entries}xqq{to_sizes}x{room}ix{room}qx{room}q")
+        return _Place(dtype, counter, leaf_at, counter_at, room, numbers_at, numbers)
 
     def _leaf(self, at: int) -> tuple[str, str | None, int]:
         """What it holds; the name of the leaf that counts, and its place."""
