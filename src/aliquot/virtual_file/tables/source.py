@@ -228,6 +228,7 @@ class TablesSource(RowsInOrder, Source):
         """The table, opened by nobody else; the one that was used longest ago is closed."""
         table = self._open.pop(number, None)
         if table is None:
+            self._check_unchanged(number)
             how, detail = self.how, self._facts_of(number).detail
             if how.columns is None and self._model is not None:
                 how, detail = msgspec.structs.replace(how, columns=tuple(self._model[1].columns)), b""
