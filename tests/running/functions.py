@@ -18,6 +18,12 @@ def double(number: Any) -> Any:
     return 2 * number
 
 
+def large_array(number: int) -> Any:
+    import numpy
+
+    return numpy.full(1 << 18, number)
+
+
 class Scale:
     def __init__(self, factor: int) -> None:
         self.factor = factor

@@ -4,6 +4,8 @@ import functools
 import gc
 import itertools
 import threading
+import time
+import weakref
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.running.functions import (
     calls_in,
     double,
     fail_late_units_before_early_ones_end,
+    large_array,
     note_in,
     process_of,
     scald,
@@ -34,6 +37,27 @@ def runs_under_way() -> int:
 def test_values_come_in_order() -> None:
     """The same values as those of map."""
     assert list(aliquot.imap(double, range(1000), on=TWO)) == list(range(0, 2000, 2))
+
+
+def test_values_that_come_one_by_one_are_all_there_however_slowly_they_are_taken() -> None:
+    """What waits is taken many at once."""
+    taken = []
+    for value in aliquot.imap(double, range(3000), target_seconds=0, on=TWO):
+        taken.append(value)
+        if value % 1000 == 0:
+            time.sleep(0.1)
+    assert taken == list(range(0, 6000, 2))
+
+
+def test_values_that_were_taken_are_not_held_on_to() -> None:
+    """Large ones are taken one after the other."""
+    values = aliquot.imap(large_array, range(12), target_seconds=0, on=TWO)
+    first = weakref.ref(next(values))
+    next(values)
+    next(values)
+    gc.collect()
+    assert first() is None
+    assert len(list(values)) == 9
 
 
 def test_without_an_order_every_value_comes_once() -> None:

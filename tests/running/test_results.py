@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from aliquot.coordinator import AppendAsTheyCome, AppendInOrder, Joining, MergeAsTree
 from aliquot.running.job_sink import JobSink
 from aliquot.running.results import JoinSink, ListSink, Results, Sink, StreamSink
-from aliquot.workers.packing import pack
+from aliquot.workers.packing import PackedLists, pack
 from tests.job.counting import Counting
 
 
@@ -57,6 +57,19 @@ def test_what_waits_beyond_the_limit_is_written_to_disk() -> None:
     results = Results(ListSink())
     assert drive(AppendInOrder(5000), results, list(reversed(pieces_of(values, 5)))) == values
     assert 30_000 < results.spilled_bytes < 60_000
+
+
+def test_lists_that_came_together_wait_on_disk_as_one() -> None:
+    """And come back as they were."""
+    results = Results(ListSink())
+    joining = AppendInOrder(10)
+    together = PackedLists(pack([3, 4]))
+    together.add(pack([5]))
+    results.arrived(9, 2, 5, together)
+    for command in joining.add(2, 5, 9, together.total_bytes):
+        results.perform(command)  # type: ignore[arg-type]  # only commands about results
+    assert results.spilled_bytes
+    assert drive(joining, results, [(5, 6, [6]), (0, 2, [1, 2])]) == [1, 2, 3, 4, 5, 6]
 
 
 def test_large_arrays_come_back_from_disk() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
+from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, PackedLists, pack
 
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(max_size=200),
@@ -140,6 +140,15 @@ def test_a_copy_is_a_file_of_its_own() -> None:
     copy = packed.copy()
     packed.close()
     assert round_trip(copy).sum() == np.arange(50_000).sum()
+
+
+def test_lists_that_came_one_by_one_are_one_list() -> None:
+    """In the order in which they came."""
+    together = PackedLists(pack([1, 2]))
+    together.add(pack([]))
+    together.add(pack(["three"]))
+    assert together.load() == [1, 2, "three"]
+    assert together.total_bytes == sum(pack(value).total_bytes for value in ([1, 2], [], ["three"]))
 
 
 def test_closing_twice_is_harmless() -> None:

@@ -55,6 +55,40 @@ class Progressed(NamedTuple):
     stopped_steps: int = 0
     stopped_seconds: float = 0.0
 
+    def goes_on(self, earlier: "Progressed") -> bool:
+        """Whether it tells of the units right after those of another report."""
+        return self.start == earlier.stop and self.span == earlier.span and self.worker == earlier.worker
+
+    def joined_to(self, earlier: "Progressed") -> "Progressed":
+        """Both in one, under the result of the earlier one."""
+        return Progressed(
+            self.worker,
+            self.span,
+            earlier.start,
+            self.stop,
+            earlier.result,
+            earlier.result_bytes + self.result_bytes,
+            earlier.steps + self.steps,
+            earlier.busy_seconds + self.busy_seconds,
+            earlier.setup_seconds,
+            _averaged(earlier.seconds, self.seconds),
+            earlier.peak_bytes + self.peak_bytes,
+            earlier.stopped_steps + self.stopped_steps,
+            earlier.stopped_seconds + self.stopped_seconds,
+        )
+
+
+Observations = tuple[tuple[float, float, float], ...]
+
+
+def _averaged(earlier: Observations, later: Observations) -> Observations:
+    """Steps of one size, as they mostly are, in one; else all of them."""
+    if len(earlier) != 1 or len(later) != 1 or earlier[0][0] != later[0][0]:
+        return earlier + later
+    ((units, cost, count),), ((_, later_cost, later_count),) = earlier, later
+    all_steps = count + later_count
+    return ((units, (cost * count + later_cost * later_count) / all_steps, all_steps),)
+
 
 @record
 class Trimmed(NamedTuple):

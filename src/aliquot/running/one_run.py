@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
+import itertools
 import os
 import sys
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from aliquot.running.set_aside import check_set_aside, write_set_aside
 from aliquot.running.tally import Tally
 from aliquot.sites.local import InterruptedRunError, Workplace
 from aliquot.sites.work import Work
-from aliquot.workers.stepping import UnitError
+from aliquot.workers.stepping import EachStepper, UnitError
 
 if TYPE_CHECKING:
     from aliquot.running.recorded import Record
@@ -42,6 +43,8 @@ _HOPELESS_FAILURES = 50
 # Values that nobody has taken yet; workers wait beyond that.
 _MOST_UNTAKEN_RESULTS = 64
 _MOST_UNTAKEN_BYTES = 64 << 20
+# Small ones are taken many at once.
+_TAKEN_AT_ONCE_BYTES = 64 << 10
 
 
 def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
@@ -72,6 +75,7 @@ def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) ->
         options.wall_seconds,
         options.disk_bytes,
         plan.step_cores,
+        joins_reports=record is None and isinstance(plan.stepper, EachStepper),
     )
     tally = Tally()
     stopper = Stopper()
@@ -205,7 +209,7 @@ class _Stream(Iterator[Any]):
                 raise StopIteration
             got = self._flow.get()
             if isinstance(got, list):
-                self._values = iter(got)
+                self._values = itertools.chain.from_iterable(got)
                 continue
             self._flow.stop()
             if got is not None:
@@ -226,7 +230,8 @@ class _Flow:
     """What a stream and its run share: values on their way, and the wish to stop."""
 
     def __init__(self) -> None:
-        self._values: collections.deque[tuple[list[Any] | BaseException | None, int]] = collections.deque()
+        self._values: deque[tuple[list[Any], int]] = deque()
+        self._end: list[BaseException | None] = []  # what comes after all values, when it is known
         self._untaken_bytes = 0
         self._workplace: Workplace | None = None
         # Reentrant: a stream may be collected, and so stop, in the middle of anything.
@@ -257,29 +262,41 @@ class _Flow:
                 self._workplace.interrupt()
             self._changed.notify_all()
 
-    def put(self, values: list[Any] | BaseException | None) -> None:
+    def put(self, values: list[Any]) -> None:
         """Wait until there is room, or nobody wants it."""
-        weight = _weight(values) if isinstance(values, list) else 0
+        weight = _weight(values)
         with self._changed:
             while not self.is_over and self._is_full():
                 self._changed.wait()
             if self.is_over:
                 raise InterruptedRunError
+            if not self._values:
+                self._changed.notify_all()  # else somebody was told already
             self._values.append((values, weight))
             self._untaken_bytes += weight
+
+    def end(self, error: BaseException | None) -> None:
+        """There will be no more."""
+        with self._changed:
+            self._end.append(error)
             self._changed.notify_all()
 
-    def get(self) -> list[Any] | BaseException | None:
-        """The next ones, as soon as there are some; None at the end."""
+    def get(self) -> list[list[Any]] | BaseException | None:
+        """Those that there are, as soon as there are some; after the last of them None, or what went wrong."""
         with self._changed:
-            while not self._values and not self.is_over:
+            while not self._values and not self._end and not self.is_over:
                 self._changed.wait()
-            if not self._values:
-                return None
-            values, weight = self._values.popleft()
-            self._untaken_bytes -= weight
-            self._changed.notify_all()
-            return values
+            if self._is_full():
+                self._changed.notify_all()
+            taken, taken_bytes = [], 0
+            while self._values and taken_bytes < _TAKEN_AT_ONCE_BYTES:
+                values, weight = self._values.popleft()
+                taken.append(values)
+                taken_bytes += weight
+            self._untaken_bytes -= taken_bytes
+            if taken or self.is_over:
+                return taken or None
+            return self._end[0]
 
     def _is_full(self) -> bool:
         return len(self._values) >= _MOST_UNTAKEN_RESULTS or self._untaken_bytes >= _MOST_UNTAKEN_BYTES
@@ -301,8 +318,7 @@ def _run_into(plan: Plan, flow: _Flow) -> None:
         return
     except BaseException as error:
         end = error
-    with contextlib.suppress(InterruptedRunError):
-        flow.put(end)
+    flow.end(end)
 
 
 def make_coordinator(plan: Plan, key: str, *, workers: int, total_bytes: int | None) -> Coordinator:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from aliquot.coordinator import Append, Finish, Merge, Skip, Spill
 from aliquot.running.outcome import Failure
 from aliquot.running.spoiled import told_as_one
-from aliquot.workers.packing import Packed, pack
+from aliquot.workers.packing import Packed, PackedLists, pack
 from aliquot.workers.stepping import JoinedValues, add_note, watch_of
 
 _MOST_UNPACKED_BYTES = 64 << 20
@@ -197,7 +197,7 @@ class Results:
         start, stop, kept = self._kept[result]
         if self._spill_file is None:
             self._spill_file = SpillFile()
-        packed = pack(self._load(kept)) if isinstance(kept, _Loaded) else kept
+        packed = pack(self._load(kept)) if isinstance(kept, _Loaded | PackedLists) else kept
         assert isinstance(packed, Packed)
         self.spilled_bytes += packed.total_bytes
         self._kept[result] = (start, stop, self._spill_file.write(packed))

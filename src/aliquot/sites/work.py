@@ -12,7 +12,8 @@ class Work(NamedTuple):
 
     Steps should take about ``target_seconds`` and hold about ``target_bytes`` at most; one that takes ``wall_seconds``
     is stopped. Where ``disk_bytes`` are limited, workers have scratch directories for their temporary files. With
-    ``step_cores`` cores for each step there are so many fewer workers.
+    ``step_cores`` cores for each step there are so many fewer workers. With ``joins_reports``, where results are lists
+    that nobody records, those that come together are one.
     """
 
     stepper: Stepper
@@ -23,3 +24,4 @@ class Work(NamedTuple):
     wall_seconds: float | None = None
     disk_bytes: int | None = None
     step_cores: int = 1
+    joins_reports: bool = False

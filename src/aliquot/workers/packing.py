@@ -95,6 +95,28 @@ class Packed:
         return [memory[offset : offset + size] for offset, size in zip(offsets, self.sizes, strict=False)]
 
 
+class PackedLists(Packed):
+    """Lists that came one by one, as one list. Nobody sends it on."""
+
+    __slots__ = ("_lists",)
+
+    def __init__(self, first: Packed) -> None:
+        super().__init__(b"", first.sizes, None)
+        self._lists = [first]
+
+    def add(self, more: Packed) -> None:
+        """It comes behind those that are there. Neither has a file."""
+        self._lists.append(more)
+        self.sizes += more.sizes
+
+    def load(self) -> Any:
+        """All values."""
+        values: list[Any] = []
+        for packed in self._lists:
+            values += packed.load()
+        return values
+
+
 def pack(value: Any) -> Packed:
     """Pickle a value, into a file if it is large.
 

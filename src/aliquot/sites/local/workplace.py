@@ -32,7 +32,7 @@ from aliquot.workers import cell as verdicts
 from aliquot.workers import channel as messages
 from aliquot.workers.channel import Message
 from aliquot.workers.nursery import Nursery, take_nursery, the_nursery
-from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
+from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, PackedLists, pack
 from aliquot.workers.span_run import MOST_UNTAKEN_BYTES
 
 if TYPE_CHECKING:
@@ -419,7 +419,8 @@ class Workplace:
 
     def _take_report(self, worker: WorkerProcess, message: Message) -> None:
         span, start, stop, steps, busy_seconds, usage, *measured = message.numbers
-        assert message.value is not None
+        value = message.value
+        assert value is not None
         self.cpu_seconds += usage[0]
         self.read_bytes += usage[1]
         self.written_bytes += usage[2]
@@ -428,19 +429,25 @@ class Workplace:
         self._false_starts = 0
         worker.has_reported = True
         worker.reported_to = stop
-        self._events.append(
-            Progressed(
-                worker.number,
-                span,
-                start,
-                stop,
-                self._keep(message.value),
-                message.value.total_bytes,
-                steps,
-                busy_seconds,
-                *measured,
-            )
-        )
+        event = Progressed(worker.number, span, start, stop, -1, value.total_bytes, steps, busy_seconds, *measured)
+        earlier = self._report_before(event) if value.descriptor is None else None
+        if earlier is None:
+            self._events.append(event._replace(result=self._keep(value)))
+            return
+        kept = self._results[earlier.result]
+        assert isinstance(kept, Packed)
+        together = kept if isinstance(kept, PackedLists) else PackedLists(kept)
+        together.add(value)
+        self._results[earlier.result] = together
+        self._events[-1] = event.joined_to(earlier)
+
+    def _report_before(self, event: Progressed) -> Progressed | None:
+        """The one that it goes on from, where both come at once and may be one."""
+        last = self._events[-1] if self._events and self._work.joins_reports else None
+        if not isinstance(last, Progressed) or not event.goes_on(last):
+            return None
+        kept = self._results[last.result]
+        return last if isinstance(kept, Packed) and kept.descriptor is None else None
 
     def _send_items(self, worker: WorkerProcess, span: int, start: int, stop: int) -> None:
         assert self._work.items is not None
