@@ -327,6 +327,19 @@ def test_a_worker_that_is_silent_as_long_as_it_was_said_to_be_busy_keeps_what_it
     assert tell(coordinator, Ticked(), now_seconds=30.0)
 
 
+def test_what_has_failed_is_soon_tried_elsewhere_though_all_are_busy() -> None:
+    """After a second, another worker gives back what it has not begun; the failed unit is the next that it gets."""
+    coordinator = coordinate(1000, expected_workers=2)
+    tell(coordinator, WorkerJoined(0), WorkerJoined(1))
+    tell(coordinator, StepFailed(0, 0, 0, 1, error=0))
+    assert tell(coordinator, Progressed(1, 1, 500, 510, result=0, busy_seconds=0.5), now_seconds=0.5) == [Append(0)]
+    commands = tell(coordinator, Progressed(1, 1, 510, 530, result=1, busy_seconds=1.0), now_seconds=1.5)
+    assert trim_of(commands) == Trim(1, 1, 1.0)
+    tell(coordinator, Trimmed(1, 1, 540), now_seconds=1.5)
+    commands = tell(coordinator, Progressed(1, 1, 530, 540, result=2, busy_seconds=0.5), now_seconds=2.0)
+    assert assigned(commands) == {1: Slice(0, 1)}
+
+
 # Suspension
 
 

@@ -6,7 +6,9 @@ from aliquot.coordinator import Advise, Allow, AppendAsTheyCome, Assign, Coordin
 from aliquot.sites.simulated import EqualCosts, GivenBytes, Simulated, SimulatedWorker, Workload
 
 
-def virtual_seconds(workload: Workload, *speeds: float, total_bytes: int | None = None) -> float:
+def virtual_seconds(
+    workload: Workload, *speeds: float, total_bytes: int | None = None, most_failed: float = math.inf
+) -> float:
     """How long all units take workers of these speeds."""
     site = Simulated(workload, [SimulatedWorker(speed=speed) for speed in speeds], total_bytes=total_bytes)
     coordinator = Coordinator(
@@ -14,7 +16,7 @@ def virtual_seconds(workload: Workload, *speeds: float, total_bytes: int | None 
         units=len(workload.costs),
         expected_workers=site.expected_workers,
         total_bytes=site.total_bytes,
-        most_failed=math.inf,
+        most_failed=most_failed,
     )
     while not coordinator.is_over:
         for event in site.wait(coordinator.wake_seconds(site.now_seconds())) or [Ticked()]:
@@ -36,6 +38,13 @@ def test_a_flaky_unit_at_the_end_waits_for_nobody_long() -> None:
     healthy = virtual_seconds(Workload(EqualCosts(2000, 0.01)), 1.0, 1.0, 1.0)
     flaky = virtual_seconds(Workload(EqualCosts(2000, 0.01), flaky=frozenset({0, 700, 1400})), 1.0, 1.0, 1.0)
     assert flaky < 1.5 * healthy
+
+
+def test_a_unit_that_always_fails_ends_a_long_run_soon() -> None:
+    """Nobody waits for an hour to learn that the first unit cannot be done."""
+    bad = Workload(EqualCosts(720_000, 0.01), failing=frozenset({0}))
+    assert virtual_seconds(Workload(EqualCosts(720_000, 0.01)), 1.0, 1.0) >= 3600
+    assert virtual_seconds(bad, 1.0, 1.0, most_failed=0) < 10
 
 
 def test_bad_units_cost_little() -> None:

@@ -46,6 +46,9 @@ _UNSURE = 2.0
 # While someone is idle, look again at silent workers after this long.
 _WAKE_SECONDS = 0.02
 _WAKE_SECONDS_A_WORKER = 5e-5
+# So long, and for so many starts of a span, what has failed waits for a worker that happens to be idle.
+_MOST_SUSPECT_SECONDS = 1.0
+_MOST_SUSPECT_STARTUPS = 20
 # Stands for any piece that is not heavy.
 _LIGHT = Waiting(0, 1)
 
@@ -107,6 +110,8 @@ class Coordinator:
         self._next_span = 0
         self._joined_workers = 0
         self._trims = 0  # under way
+        self._suspects_since: float | None = None  # how long something that has failed waits
+        self._are_suspects_first = False  # as they have waited for too long
         self._owners = 0  # workers that own something, or join
         self._joins: dict[int, LargeJoin] = {}  # by the worker that does it
         self._is_finished = False
@@ -187,6 +192,8 @@ class Coordinator:
             self._stop_early(commands)
         self._feed(now_seconds, commands)
         self._free_a_worker_for_joins(commands)
+        if self._waiting.suspects or self._are_suspects_first:
+            self._free_a_worker_for_suspects(now_seconds, commands)
         needed_bytes = self._needed_bytes()
         if needed_bytes:
             self._make_room(needed_bytes, commands)
@@ -616,6 +623,25 @@ class Coordinator:
                 self._drain(worker, commands)
                 return
 
+    def _free_a_worker_for_suspects(self, now_seconds: float, commands: list[Command]) -> None:
+        """What has failed is soon tried again elsewhere, though all have long spans: it may be the end of the run."""
+        if not self._waiting.suspects:
+            self._suspects_since, self._are_suspects_first = None, False
+            return
+        if self._suspects_since is None:
+            self._suspects_since = now_seconds
+        most_seconds = max(_MOST_SUSPECT_SECONDS, _MOST_SUSPECT_STARTUPS * self._outlook.startup_seconds)
+        if now_seconds < self._suspects_since + most_seconds or self._count_drained():
+            return
+        avoided = [waiting.avoid for waiting in self._waiting.slices() if waiting.attempts]
+        for worker in self._workers.values():
+            # Not one of whom others wait for what it has, nor the one where all of it failed.
+            is_fit = worker.state == "running" and not worker.attempts and not self._budget.is_heavy(worker)
+            if is_fit and not worker.is_suspended and any(avoid != worker.id for avoid in avoided):
+                self._suspects_since, self._are_suspects_first = now_seconds, True
+                self._drain(worker, commands)
+                return
+
     def _count_drained(self) -> int:
         return sum(worker.is_drained for worker in self._workers.values() if worker.state in OWNING)
 
@@ -642,6 +668,10 @@ class Coordinator:
     def _take_waiting(self, worker: Worker) -> Waiting | None:
         if not self._is_room():
             return None
+        if self._are_suspects_first:
+            suspect = self._waiting.take(1, lambda waiting: waiting.attempts > 0 and self._may_have(worker, waiting))
+            if suspect is not None:
+                return suspect
         return self._waiting.take(self._fair_units(worker), lambda waiting: self._may_have(worker, waiting))
 
     def _may_have(self, worker: Worker, waiting: Waiting) -> bool:
