@@ -340,6 +340,21 @@ def test_what_has_failed_is_soon_tried_elsewhere_though_all_are_busy() -> None:
     assert assigned(commands) == {1: Slice(0, 1)}
 
 
+def test_every_failure_may_wait_for_a_worker_that_happens_to_be_idle() -> None:
+    """The second as long as the first, which was taken by one that was."""
+    coordinator = coordinate(1000, expected_workers=2)
+    tell(coordinator, WorkerJoined(0), WorkerJoined(1), StepFailed(0, 0, 0, 1, error=0))
+    tell(coordinator, Progressed(1, 1, 500, 1000, result=0, busy_seconds=5.0), now_seconds=0.5)
+    assert coordinator._workers[1].done_to == 0
+    commands = tell(coordinator, Progressed(1, coordinator._workers[1].span, 0, 1, result=1), now_seconds=0.6)
+    while trims := [one for one in commands if isinstance(one, Trim)]:
+        commands = tell(coordinator, Trimmed(0, trims[0].span, 250), now_seconds=0.6)
+    assert coordinator._workers[1].state == coordinator._workers[0].state == "running"
+    commands = tell(coordinator, StepFailed(0, coordinator._workers[0].span, 100, 101, error=0), now_seconds=100.0)
+    assert not any(isinstance(one, Trim) for one in commands)
+    assert coordinator.wake_seconds(100.0) == pytest.approx(101.0)
+
+
 # Suspension
 
 

@@ -18,10 +18,10 @@ def double(number: Any) -> Any:
     return 2 * number
 
 
-def large_array(number: int) -> Any:
+def named_array(number: int) -> Any:
     import numpy
 
-    return numpy.full(1 << 18, number)
+    return str(number), numpy.full(1 << 18, number)
 
 
 class Scale:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import operator
+import resource
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -173,3 +174,18 @@ def test_an_element_wise_function_needs_a_join_of_its_own() -> None:
     joined = aliquot.map_batches(doubled, np.arange(5), join=lambda a, b: np.concatenate([a, b]), progress=False)
     assert joined.tolist() == [0, 2, 4, 6, 8]
     assert aliquot.map_batches(doubled, np.arange(4), join=operator.add, size=1, target_seconds=0).tolist() == [12]
+
+
+def faults_of_arrays_like_earlier_ones(batch: Any) -> list[int]:
+    """Pages that the kernel has to make for some arrays, after as many were let go."""
+    _ = [np.ones(1 << 17) for _ in range(30)]
+    del _
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    _ = [np.ones(1 << 17) for _ in range(30)]
+    return [resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before]
+
+
+def test_where_arrays_come_and_go_their_pages_stay() -> None:
+    """From the first batch on: 30 MB are 7680 pages, which the kernel would have to make and clear again."""
+    [faults] = aliquot.map_batches(faults_of_arrays_like_earlier_ones, range(1), on=TWO)
+    assert faults < 2000

@@ -175,10 +175,15 @@ class Coordinator:
         return self._failed
 
     def wake_seconds(self, now_seconds: float) -> float | None:
-        """When to send `Ticked`, if nothing else happens: only while a worker is idle and others are not."""
-        if not self._idle or len(self._idle) == len(self._workers):
+        """When to send `Ticked`, if nothing else happens: only while a worker is idle and others are not.
+
+        Or when what has failed has waited for long enough.
+        """
+        if self._idle and len(self._idle) < len(self._workers):
+            return now_seconds + max(_WAKE_SECONDS, _WAKE_SECONDS_A_WORKER * len(self._workers))
+        if self._suspects_since is None:
             return None
-        return now_seconds + max(_WAKE_SECONDS, _WAKE_SECONDS_A_WORKER * len(self._workers))
+        return max(self._suspects_since + self._most_suspect_seconds, now_seconds + _WAKE_SECONDS)
 
     # Events
 
@@ -192,7 +197,7 @@ class Coordinator:
             self._stop_early(commands)
         self._feed(now_seconds, commands)
         self._free_a_worker_for_joins(commands)
-        if self._waiting.suspects or self._are_suspects_first:
+        if self._waiting.suspects or self._suspects_since is not None:
             self._free_a_worker_for_suspects(now_seconds, commands)
         needed_bytes = self._needed_bytes()
         if needed_bytes:
@@ -630,17 +635,27 @@ class Coordinator:
             return
         if self._suspects_since is None:
             self._suspects_since = now_seconds
-        most_seconds = max(_MOST_SUSPECT_SECONDS, _MOST_SUSPECT_STARTUPS * self._outlook.startup_seconds)
-        if now_seconds < self._suspects_since + most_seconds or self._count_drained():
+        if now_seconds < self._suspects_since + self._most_suspect_seconds:
             return
+        self._suspects_since = now_seconds
         avoided = [waiting.avoid for waiting in self._waiting.slices() if waiting.attempts]
-        for worker in self._workers.values():
-            # Not one of whom others wait for what it has, nor the one where all of it failed.
-            is_fit = worker.state == "running" and not worker.attempts and not self._budget.is_heavy(worker)
-            if is_fit and not worker.is_suspended and any(avoid != worker.id for avoid in avoided):
-                self._suspects_since, self._are_suspects_first = now_seconds, True
-                self._drain(worker, commands)
-                return
+        # Not one of whom others wait for what it has, nor the one where all of it failed.
+        fit = [
+            worker
+            for worker in self._workers.values()
+            if worker.state == "running"
+            and not (worker.attempts or worker.is_drained or worker.is_suspended or self._budget.is_heavy(worker))
+            and any(avoid != worker.id for avoid in avoided)
+        ]
+        if fit:
+            # The one that is likely to end its step first; should it be long, another one follows.
+            self._are_suspects_first = True
+            self._drain(min(fit, key=lambda worker: worker.silent_seconds(now_seconds)), commands)
+
+    @property
+    def _most_suspect_seconds(self) -> float:
+        begin_seconds = max(self._outlook.startup_seconds, self.time.overhead)
+        return max(_MOST_SUSPECT_SECONDS, _MOST_SUSPECT_STARTUPS * begin_seconds)
 
     def _count_drained(self) -> int:
         return sum(worker.is_drained for worker in self._workers.values() if worker.state in OWNING)

@@ -54,6 +54,7 @@ class Progressed(NamedTuple):
     peak_bytes: tuple[tuple[float, float, float], ...] = ()
     stopped_steps: int = 0
     stopped_seconds: float = 0.0
+    reports: int = 1  # that came together
 
     def goes_on(self, earlier: "Progressed") -> bool:
         """Whether it tells of the units right after those of another report."""
@@ -75,6 +76,7 @@ class Progressed(NamedTuple):
             earlier.peak_bytes + self.peak_bytes,
             earlier.stopped_steps + self.stopped_steps,
             earlier.stopped_seconds + self.stopped_seconds,
+            earlier.reports + self.reports,
         )
 
 

@@ -146,7 +146,10 @@ class Outlook:
         return worker is not None and worker.version == entry[1]
 
     def expect_silent_workers_longer(self, now_seconds: float) -> None:
-        """A worker that is silent for much longer than before is stuck: for as long again, and the rest is to come."""
+        """A worker that is silent for much longer than before is stuck: for as long again, and the rest is to come.
+
+        One that is silent for less, and for no longer than what it has takes, is on time.
+        """
         for worker in self._workers.values():
             if worker.state != "running" or worker.stop - worker.done_to <= 1 or worker.has_given_nothing:
                 continue
@@ -174,7 +177,7 @@ class Outlook:
         self._rate_units = self._rate_units * fade + units
         self._rate_seconds = self._rate_seconds * fade + seconds
         worker.ready_seconds = now_seconds
-        worker.report_seconds = seconds
+        worker.report_seconds = seconds / event.reports
         if worker.rate is None:
             worker.rate = UnitSeconds(units, seconds, self._noise)
         else:

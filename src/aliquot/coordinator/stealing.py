@@ -9,7 +9,8 @@ much is just what those who finish earlier have room for, when each of them firs
     level  ------------------------------------^
 
 A worker without work takes as much as it has room for, and no owner is left with less than it can do until the level.
-So nobody who gave comes back for more, and nobody who took has to give, as long as the estimates hold.
+So nobody who gave comes back for more, and nobody who took has to give, as long as the estimates hold. The caller may
+give a somewhat later time for the level, so that pieces that do not fit exactly leave nothing over.
 
 What an owner would be left with after the level, if that is too little to be worth another start-up, the two share:
 they end together, a little later.

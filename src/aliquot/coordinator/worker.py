@@ -78,6 +78,10 @@ class Worker:
         self.knows_sizes = False
         self.story: deque[str] = deque(maxlen=12)
 
+    def silent_seconds(self, now_seconds: float) -> float:
+        """How long it is silent between two reports; longer where it is now."""
+        return max(self.report_seconds, now_seconds - self.ready_seconds)
+
     def tell_story(self) -> str:
         """What it owns, and how it came there."""
         return f"worker {self.id}, {self.state}, span {self.span} [{self.done_to}, {self.stop}): " + " | ".join(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import sys
 import threading
@@ -41,10 +40,9 @@ _COMMAND_ROUND_SECONDS = 10.0
 # A command that has failed at so many units and done none is itself at fault.
 _HOPELESS_FAILURES = 50
 # Values that nobody has taken yet; workers wait beyond that.
-_MOST_UNTAKEN_RESULTS = 64
+_MOST_UNTAKEN_RESULTS = 48
 _MOST_UNTAKEN_BYTES = 64 << 20
-# Small ones are taken many at once.
-_TAKEN_AT_ONCE_BYTES = 64 << 10
+_MOST_TAKEN_AT_ONCE = 16
 
 
 def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
@@ -193,6 +191,7 @@ class _Stream(Iterator[Any]):
     def __init__(self, plan: Plan) -> None:
         self._flow = _Flow()
         self._values: Iterator[Any] = iter(())
+        self._taken: deque[list[Any]] = deque()  # those that come next
         self._taking = threading.Lock()  # several threads may share a stream
         self._thread = threading.Thread(target=_run_into, args=(plan, self._flow), name="aliquot-run", daemon=True)
         self._thread.start()
@@ -207,9 +206,12 @@ class _Stream(Iterator[Any]):
                 return value
             if self._flow.is_over:
                 raise StopIteration
+            if self._taken:
+                self._values = iter(self._taken.popleft())  # what was used is not held on to
+                continue
             got = self._flow.get()
-            if isinstance(got, list):
-                self._values = itertools.chain.from_iterable(got)
+            if isinstance(got, deque):
+                self._taken = got
                 continue
             self._flow.stop()
             if got is not None:
@@ -219,6 +221,7 @@ class _Stream(Iterator[Any]):
         """End the work, at once."""
         self._flow.stop()
         self._thread.join()
+        self._taken.clear()
         self._values = iter(())
 
     def __del__(self) -> None:
@@ -281,19 +284,18 @@ class _Flow:
             self._end.append(error)
             self._changed.notify_all()
 
-    def get(self) -> list[list[Any]] | BaseException | None:
-        """Those that there are, as soon as there are some; after the last of them None, or what went wrong."""
+    def get(self) -> deque[list[Any]] | BaseException | None:
+        """Some of those that there are, as soon as there are some; after the last of them None, or what went wrong."""
         with self._changed:
             while not self._values and not self._end and not self.is_over:
                 self._changed.wait()
             if self._is_full():
                 self._changed.notify_all()
-            taken, taken_bytes = [], 0
-            while self._values and taken_bytes < _TAKEN_AT_ONCE_BYTES:
+            taken: deque[list[Any]] = deque()
+            while self._values and len(taken) < _MOST_TAKEN_AT_ONCE:
                 values, weight = self._values.popleft()
                 taken.append(values)
-                taken_bytes += weight
-            self._untaken_bytes -= taken_bytes
+                self._untaken_bytes -= weight
             if taken or self.is_over:
                 return taken or None
             return self._end[0]

@@ -197,7 +197,7 @@ class Results:
         start, stop, kept = self._kept[result]
         if self._spill_file is None:
             self._spill_file = SpillFile()
-        packed = pack(self._load(kept)) if isinstance(kept, _Loaded | PackedLists) else kept
+        packed = pack(self._load_of(start, stop, kept)) if isinstance(kept, _Loaded | PackedLists) else kept
         assert isinstance(packed, Packed)
         self.spilled_bytes += packed.total_bytes
         self._kept[result] = (start, stop, self._spill_file.write(packed))

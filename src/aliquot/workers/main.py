@@ -57,6 +57,7 @@ class Worker:
         self.has_done_steps = False
         self.is_tight = True  # whether steps hold so much that each must be measured; not known before the first
         self.birth_bytes = 0
+        self.largest_weighed = 0  # units of a step whose peak was learned from
         self.process = os.getpid()
         self.untaken_bytes = 0  # of large values that were sent
         self._keeps_memory = False

@@ -231,7 +231,9 @@ class SpanRun:
         own_bytes = self._meter.peak_bytes()
         peak_bytes = own_bytes + self._cell.take_programs_peak()
         # What C keeps of an earlier, larger step would look as if this one had needed it.
-        if peak_bytes > self._reset_bytes or self._sizer.is_weighing:
+        is_largest = self._largest_step >= self._worker.largest_weighed
+        if peak_bytes > self._reset_bytes or (self._sizer.is_weighing and is_largest):
+            self._worker.largest_weighed = max(self._worker.largest_weighed, self._largest_step)
             self._sizer.observe_memory(self._largest_step, peak_bytes)
             self._seen_peaks.append((self._largest_step, peak_bytes, 1))
         self._learn()

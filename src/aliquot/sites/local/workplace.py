@@ -430,7 +430,7 @@ class Workplace:
         worker.has_reported = True
         worker.reported_to = stop
         event = Progressed(worker.number, span, start, stop, -1, value.total_bytes, steps, busy_seconds, *measured)
-        earlier = self._report_before(event) if value.descriptor is None else None
+        earlier = self._report_before(event)
         if earlier is None:
             self._events.append(event._replace(result=self._keep(value)))
             return
@@ -446,8 +446,8 @@ class Workplace:
         last = self._events[-1] if self._events and self._work.joins_reports else None
         if not isinstance(last, Progressed) or not event.goes_on(last):
             return None
-        kept = self._results[last.result]
-        return last if isinstance(kept, Packed) and kept.descriptor is None else None
+        # What is larger is acknowledged, and so must be what its worker takes for larger: see `acknowledge`.
+        return last if last.result_bytes + event.result_bytes <= MOST_INLINE_BYTES else None
 
     def _send_items(self, worker: WorkerProcess, span: int, start: int, stop: int) -> None:
         assert self._work.items is not None
