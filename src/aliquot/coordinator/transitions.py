@@ -34,7 +34,12 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("promised", "released", ("idle",), "the owner has answered; if there is a tail, it is assigned"),
     Transition("promised", "WorkerLost", ("gone",), "the tail will wait for another"),
     Transition("running", "Progressed", ("running", "idle"), "results are joined; at the end of the span it is idle"),
-    Transition("running", "asked", ("trimming",), "another is idle, or needs the memory; what failed or is to be joined waits; or the run stops"),
+    Transition(
+        "running",
+        "asked",
+        ("trimming",),
+        "another is idle, or needs the memory; what failed or is to be joined waits; or the run stops",
+    ),
     Transition("running", "StepFailed", ("idle",), "the failed step is tried again, elsewhere, then in halves"),
     Transition("running", "StepExhausted", ("idle",), "the unit waits for a larger part of the site's memory"),
     Transition("running", "WorkerLost", ("gone",), "all of its span that was not sent up waits again"),
