@@ -17,6 +17,7 @@ from aliquot.sites import Local, Work
 from aliquot.sites.local import Workplace
 from aliquot.sizing import Observation
 from aliquot.workers.cell import Cell
+from aliquot.workers.packing import MOST_INLINE_BYTES
 from aliquot.workers.stepping import EachStepper, RangeItems, SentItems
 from tests.real.processes import is_running, wait_until, wait_until_gone
 from tests.running.functions import double, exit_at, process_of, scald, tell_and_block, tell_and_block_at
@@ -87,6 +88,18 @@ def test_reports_that_have_come_together_may_be_one(joins_reports: bool) -> None
     assert sum(count for report in reports for _, _, count in report.seconds) == 100
     assert sum(report.setup_seconds is not None for report in reports) == 1
     assert values_of(workplace, events) == list(range(0, 200, 2))
+    workplace.close()
+
+
+def test_reports_are_not_one_if_that_looks_like_a_large_value() -> None:
+    """Large values are acknowledged, and workers would take small ones off what they wait for."""
+    work = Work(EachStepper(double, RangeItems(range(9))), 9, joins_reports=True)
+    workplace = Local(cores=1).start(work, Kept())
+    earlier = Progressed(0, 0, 0, 1, result=1, result_bytes=MOST_INLINE_BYTES - 10)
+    workplace._events = [earlier]
+    assert workplace._report_before(Progressed(0, 0, 1, 2, result=-1, result_bytes=10)) == earlier
+    assert workplace._report_before(Progressed(0, 0, 1, 2, result=-1, result_bytes=11)) is None
+    assert workplace._report_before(Progressed(0, 1, 1, 2, result=-1, result_bytes=10)) is None
     workplace.close()
 
 
