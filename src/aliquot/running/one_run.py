@@ -40,9 +40,9 @@ _COMMAND_ROUND_SECONDS = 10.0
 # A command that has failed at so many units and done none is itself at fault.
 _HOPELESS_FAILURES = 50
 # Values that nobody has taken yet; workers wait beyond that.
-_MOST_UNTAKEN_RESULTS = 48
+_MOST_UNTAKEN_RESULTS = 24
 _MOST_UNTAKEN_BYTES = 64 << 20
-_MOST_TAKEN_AT_ONCE = 16
+_MOST_TAKEN_AT_ONCE = 8
 
 
 def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 # So many workers in a row that end before they have done anything: starting more would not help.
 _MOST_FALSE_STARTS = 5
 _CLOSE_SECONDS = 2.0
+# Who takes values one by one has workers wait before many more were done: so few reports are one event.
+_MOST_JOINED_REPORTS = 8
 # A worker is a Python process: with less than that for each, there are fewer of them.
 LEAST_WORKER_BYTES = 32 << 20
 
@@ -444,7 +446,7 @@ class Workplace:
     def _report_before(self, event: Progressed) -> Progressed | None:
         """The one that it goes on from, where both come at once and may be one."""
         last = self._events[-1] if self._events and self._work.joins_reports else None
-        if not isinstance(last, Progressed) or not event.goes_on(last):
+        if not isinstance(last, Progressed) or not event.goes_on(last) or last.reports >= _MOST_JOINED_REPORTS:
             return None
         # What is larger is acknowledged, and so must be what its worker takes for larger: see `acknowledge`.
         return last if last.result_bytes + event.result_bytes <= MOST_INLINE_BYTES else None
