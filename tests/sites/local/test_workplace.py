@@ -17,6 +17,7 @@ from aliquot.sites import Local, Work
 from aliquot.sites.local import Workplace
 from aliquot.sizing import Observation
 from aliquot.workers.cell import Cell
+from aliquot.workers.nursery import Nursery, take_nursery
 from aliquot.workers.packing import MOST_INLINE_BYTES
 from aliquot.workers.stepping import EachStepper, RangeItems, SentItems
 from tests.real.processes import is_running, wait_until, wait_until_gone
@@ -46,6 +47,23 @@ def values_of(workplace: Workplace, events: list[Event]) -> list[Any]:
             values += packed.load()
             packed.close()
     return values
+
+
+def test_a_nursery_that_has_just_been_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that is seen only when it is asked for a worker."""
+    killed: list[int] = []
+
+    def take_and_kill(worker_bytes: int | None) -> Nursery:
+        nursery = take_nursery(worker_bytes)
+        if not killed:
+            killed.append(nursery._process)
+            os.kill(nursery._process, signal.SIGKILL)
+            wait_until(lambda: not is_running(nursery._process), "it is gone")
+        return nursery
+
+    monkeypatch.setattr("aliquot.sites.local.workplace.take_nursery", take_and_kill)
+    assert aliquot.map(double, range(20), on=Local(cores=2)) == list(range(0, 40, 2))
+    assert killed
 
 
 def test_workers_join_at_once() -> None:

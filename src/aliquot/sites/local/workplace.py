@@ -291,14 +291,14 @@ class Workplace:
     # Workers come and go
 
     def _start_worker(self) -> None:
-        worker = WorkerProcess(
-            self._next_number,
-            self._nursery,
-            self._output,
-            self._threads,
-            scratch=None if self._scratch is None else f"{self._scratch}/{self._next_number}",
-            cage=None if self._cage is None else (self._cage.directory, self._cage.kind),
-        )
+        try:
+            worker = self._make_worker()
+        except SiteError:
+            if self._nursery.is_alive:
+                raise
+            # Somebody has just killed it. Where that goes on, the next one ends the run.
+            self._renew_nursery()
+            worker = self._make_worker()
         self._next_number += 1
         self._workers[worker.number] = worker
         self._watch(worker.channel.fileno(), worker, None)
@@ -312,6 +312,20 @@ class Workplace:
         self._send(worker, messages.WORK, numbers, self._packed_stepper.copy())
         # It can be given a span at once: that waits in its channel until it runs.
         self._events.append(WorkerJoined(worker.number))
+
+    def _make_worker(self) -> WorkerProcess:
+        return WorkerProcess(
+            self._next_number,
+            self._nursery,
+            self._output,
+            self._threads,
+            scratch=None if self._scratch is None else f"{self._scratch}/{self._next_number}",
+            cage=None if self._cage is None else (self._cage.directory, self._cage.kind),
+        )
+
+    def _renew_nursery(self) -> None:
+        self._nursery.release()
+        self._nursery = self._take_nursery()
 
     def _lose_worker(self, worker: WorkerProcess) -> None:
         self._unwatch(worker.channel.fileno())
@@ -365,8 +379,7 @@ class Workplace:
         if self._false_starts >= _MOST_FALSE_STARTS:
             raise SiteError(f"workers cannot be started: {self._false_starts} ended at once. The last one: {reason}")
         if not self._nursery.is_alive:
-            self._nursery.release()
-            self._nursery = self._take_nursery()
+            self._renew_nursery()
         self._start_worker()
 
     def _send(self, worker: WorkerProcess, kind: str, numbers: tuple[Any, ...], value: Packed | None = None) -> None:
