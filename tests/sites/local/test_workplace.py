@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import aliquot
@@ -18,7 +19,7 @@ from aliquot.sites.local import Workplace
 from aliquot.sizing import Observation
 from aliquot.workers.cell import Cell
 from aliquot.workers.nursery import Nursery, take_nursery
-from aliquot.workers.packing import MOST_INLINE_BYTES
+from aliquot.workers.packing import MOST_INLINE_BYTES, pack
 from aliquot.workers.stepping import EachStepper, RangeItems, SentItems
 from tests.real.processes import is_running, wait_until, wait_until_gone
 from tests.running.functions import double, exit_at, process_of, scald, tell_and_block, tell_and_block_at
@@ -114,10 +115,12 @@ def test_reports_are_not_one_if_that_looks_like_a_large_value() -> None:
     work = Work(EachStepper(double, RangeItems(range(9))), 9, joins_reports=True)
     workplace = Local(cores=1).start(work, Kept())
     earlier = Progressed(0, 0, 0, 1, result=1, result_bytes=MOST_INLINE_BYTES - 10)
-    workplace._events = [earlier]
+    workplace._events, workplace._results = [earlier], {1: pack([0])}
     assert workplace._report_before(Progressed(0, 0, 1, 2, result=-1, result_bytes=10)) == earlier
     assert workplace._report_before(Progressed(0, 0, 1, 2, result=-1, result_bytes=11)) is None
     assert workplace._report_before(Progressed(0, 1, 1, 2, result=-1, result_bytes=10)) is None
+    workplace._results[1] = pack([np.zeros(4000)])  # in a file, which somebody must close
+    assert workplace._report_before(Progressed(0, 0, 1, 2, result=-1, result_bytes=10)) is None
     workplace.close()
 
 

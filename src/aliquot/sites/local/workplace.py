@@ -445,7 +445,8 @@ class Workplace:
         worker.has_reported = True
         worker.reported_to = stop
         event = Progressed(worker.number, span, start, stop, -1, value.total_bytes, steps, busy_seconds, *measured)
-        earlier = self._report_before(event)
+        # An array of a few kB is in a file already.
+        earlier = self._report_before(event) if value.descriptor is None else None
         if earlier is None:
             self._events.append(event._replace(result=self._keep(value)))
             return
@@ -462,7 +463,10 @@ class Workplace:
         if not isinstance(last, Progressed) or not event.goes_on(last) or last.reports >= _MOST_JOINED_REPORTS:
             return None
         # What is larger is acknowledged, and so must be what its worker takes for larger: see `acknowledge`.
-        return last if last.result_bytes + event.result_bytes <= MOST_INLINE_BYTES else None
+        if last.result_bytes + event.result_bytes > MOST_INLINE_BYTES:
+            return None
+        kept = self._results[last.result]
+        return last if isinstance(kept, Packed) and kept.descriptor is None else None
 
     def _send_items(self, worker: WorkerProcess, span: int, start: int, stop: int) -> None:
         assert self._work.items is not None
