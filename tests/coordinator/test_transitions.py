@@ -25,6 +25,7 @@ from aliquot.coordinator import (
     WorkerLost,
 )
 from aliquot.coordinator.invariants import check_invariants
+from aliquot.coordinator.roster import Roster
 from aliquot.coordinator.transitions import STATES, TRANSITIONS, State, Transition, next_states, states_page
 from aliquot.coordinator.worker import Worker
 from aliquot.slices import Slice
@@ -82,13 +83,13 @@ def test_every_state_can_be_left_for_good() -> None:
 def test_every_transition_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     """No row of the table is there for nothing: each is part of some history."""
     missing = {(row.state, row.event, state) for row in TRANSITIONS for state in row.next_states}
-    move = Coordinator._move
+    move = Roster.move
 
-    def note(coordinator: Coordinator, worker: Worker, event: str, state: State) -> None:
+    def note(roster: Roster, worker: Worker, event: str, state: State) -> None:
         missing.discard((worker.state, event, state))
-        move(coordinator, worker, event, state)
+        move(roster, worker, event, state)
 
-    monkeypatch.setattr(Coordinator, "_move", note)
+    monkeypatch.setattr(Roster, "move", note)
     for history in HISTORIES.values():
         play(history)
     for history in HISTORIES_OF_JOINS.values():

@@ -430,7 +430,7 @@ class Play:
         return event._replace(result=result, result_bytes=self._chance.choice((0, 10, 300)))
 
     def _join_results(self, event: Joined) -> Joined:
-        join = self.coordinator._joins[event.worker]
+        join = self.coordinator._joins.by_worker[event.worker]
         self._results[join.first] += self._results.pop(join.second)
         return event._replace(result_bytes=self._chance.choice((10, 300)))
 

@@ -2,6 +2,7 @@
 
 event  ->  Coordinator.handle(event, now_seconds)  ->  commands
            transitions.py   the states of a worker, as a table
+           roster.py        the workers, and all that changes their states
            waiting.py       units that nobody owns
            outlook.py       who will finish when, by what was reported
            rates.py         how long a unit takes a worker, by noisy reports
@@ -10,6 +11,7 @@ event  ->  Coordinator.handle(event, now_seconds)  ->  commands
            budget.py        who may hold how much of the site's memory
            isolating.py     what becomes of units that failed
            joining.py       in which order results become one
+           joins.py         large ones are joined by workers
            invariants.py    what must hold after each event
 """
 
@@ -29,7 +31,7 @@ from aliquot.coordinator.commands import (
     Suspend,
     Trim,
 )
-from aliquot.coordinator.coordinator import Coordinator, ImpossibleEventError
+from aliquot.coordinator.coordinator import Coordinator
 from aliquot.coordinator.events import (
     Event,
     Halted,
@@ -45,6 +47,7 @@ from aliquot.coordinator.events import (
     WorkerLost,
 )
 from aliquot.coordinator.joining import AppendAsTheyCome, AppendInOrder, Joining, MergeAsTree
+from aliquot.coordinator.roster import ImpossibleEventError
 
 __all__ = [
     "Advise",

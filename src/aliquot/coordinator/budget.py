@@ -55,6 +55,10 @@ class Budget:
         """Whether it may hold more than its share."""
         return worker.allowed_bytes is not None and worker.allowed_bytes > self._share_bytes
 
+    def heavy_bytes(self, worker: Worker) -> int:
+        """What it may hold if that is more than its share, else 0."""
+        return worker.allowed_bytes or 0 if self.is_heavy(worker) else 0
+
     def raise_allowances(self) -> list[Worker]:
         """Give what is free to those that had to make do with less; those that have more now."""
         raised = []

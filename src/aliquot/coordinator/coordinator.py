@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from typing import Any
 
 from aliquot.coordinator.budget import Budget
-from aliquot.coordinator.commands import Advise, Allow, Assign, Command, FailJoin, GiveUp, Join, Suspend, Trim
+from aliquot.coordinator.commands import Advise, Allow, Assign, Command, GiveUp, Suspend
 from aliquot.coordinator.events import (
     Event,
     Halted,
@@ -20,10 +18,11 @@ from aliquot.coordinator.events import (
     WorkerJoined,
     WorkerLost,
 )
-from aliquot.coordinator.isolating import after_exhaustion, after_failure
-from aliquot.coordinator.joining import AppendInOrder, Joining, LargeJoin, MergeAsTree
+from aliquot.coordinator.isolating import HeavyRuns, after_exhaustion, after_failure
+from aliquot.coordinator.joining import AppendInOrder, Joining
+from aliquot.coordinator.joins import Joins
 from aliquot.coordinator.outlook import Outlook
-from aliquot.coordinator.transitions import State, next_states
+from aliquot.coordinator.roster import ImpossibleEventError, Roster
 from aliquot.coordinator.waiting import Waiting, WaitingUnits
 from aliquot.coordinator.worker import HOLDING, OWNING, Worker
 from aliquot.sizing import LinearModel
@@ -51,10 +50,6 @@ _MOST_SUSPECT_SECONDS = 1.0
 _MOST_SUSPECT_STARTUPS = 20
 # Stands for any piece that is not heavy.
 _LIGHT = Waiting(0, 1)
-
-
-class ImpossibleEventError(AssertionError):
-    """An event that cannot happen in the state of its worker: a fault in aliquot or in a site."""
 
 
 class Coordinator:
@@ -90,7 +85,6 @@ class Coordinator:
         memory: LinearModel | None = None,
     ) -> None:
         self._joining = joining
-        self._tree = joining if isinstance(joining, MergeAsTree) else None
         self._expected_workers = max(1, expected_workers)
         self._first_units = first_units
         self._front_first = front_first
@@ -99,21 +93,19 @@ class Coordinator:
         self._most_failed = most_failed
         self._hopeless_failures = hopeless_failures
         self._budget = Budget(total_bytes, self._expected_workers)
-        self._heavy_stop = -1  # where the last piece ends that was found to be heavy
-        self._heavy_units = 1  # how many it has
-        self._workers: dict[int, Worker] = {}  # all that are not gone
-        self._idle: deque[int] = deque()  # all and only those that are idle, longest first
+        self._heavy = HeavyRuns()
+        self._roster = Roster(self._budget)
+        self._workers = self._roster.workers
+        self._idle = self._roster.idle
+        self._joins = Joins(joining, self._roster, self._budget)
         self._waiting = WaitingUnits()  # all and only units that are neither done, owned nor given up
         self._outlook = Outlook(self._workers, time, memory)
         self._failed: list[GiveUp] = []
         self._first_failed = math.inf  # the first unit that was given up
         self._next_span = 0
         self._joined_workers = 0
-        self._trims = 0  # under way
         self._suspects_since: float | None = None  # how long something that has failed waits
         self._are_suspects_first = False  # as they have waited for too long
-        self._owners = 0  # workers that own something, or join
-        self._joins: dict[int, LargeJoin] = {}  # by the worker that does it
         self._is_finished = False
         self.is_stopping = False  # too many units have failed, or nobody wants the run any more
         self.is_halted = False  # nobody does
@@ -147,11 +139,11 @@ class Coordinator:
     def is_over(self) -> bool:
         """Whether every unit is done or was given up, or nothing more is begun and all that was has ended."""
         if self.is_halted:
-            return not self._owners
+            return not self._roster.owners
         if self.is_stopping:
-            return not self._owners and not self._waiting.suspects and not self._is_front_waiting()
+            return not self._roster.owners and not self._waiting.suspects and not self._is_front_waiting()
         are_done = self.is_complete and self.done_units + self.failed_units == self.units
-        return are_done and not (self._tree is not None and self._tree.is_joining)
+        return are_done and not self._joins.are_under_way
 
     @property
     def is_front_done(self) -> bool:
@@ -162,7 +154,7 @@ class Coordinator:
     @property
     def busy_workers(self) -> int:
         """How many workers own something, or join."""
-        return self._owners
+        return self._roster.owners
 
     @property
     def total_bytes(self) -> int | None:
@@ -221,7 +213,7 @@ class Coordinator:
             case Trimmed():
                 self._trimmed(event, now_seconds, commands)
             case WorkerJoined():
-                self._joined(event)
+                self._roster.join(event.worker)
             case WorkerLost():
                 self._lost(event, commands)
             case StepFailed():
@@ -229,7 +221,9 @@ class Coordinator:
             case StepExhausted():
                 self._step_exhausted(event, commands)
             case Joined():
-                self._results_joined(event, commands)
+                worker = self._roster.owner(event)
+                commands += self._joins.joined(worker, event.result_bytes)
+                self._roster.end_span(worker, "Joined")
             case SourceGrew():
                 self._grow(event)
             case Restored():
@@ -239,14 +233,8 @@ class Coordinator:
             case Ticked():
                 self._outlook.expect_silent_workers_longer(now_seconds)
 
-    def _joined(self, event: WorkerJoined) -> None:
-        if event.worker in self._workers:
-            raise ImpossibleEventError(f"joined twice: {self._workers[event.worker].tell_story()}")
-        self._workers[event.worker] = Worker(event.worker)
-        self._idle.append(event.worker)
-
     def _progressed(self, event: Progressed, now_seconds: float, commands: list[Command]) -> None:
-        worker = self._owner(event.worker, event.span, event)
+        worker = self._roster.owner(event)
         if not worker.done_to == event.start < event.stop <= worker.stop:
             raise ImpossibleEventError(f"{event} does not continue {worker.tell_story()}")
         self._outlook.learn(worker, event, now_seconds)
@@ -258,7 +246,7 @@ class Coordinator:
             self._budget.note_peak(max((peak for _, peak, _ in event.peak_bytes), default=0.0))
         commands += self._joining.add(event.start, event.stop, event.result, event.result_bytes)
         if worker.done_to < worker.stop:
-            self._move(worker, "Progressed", worker.state)
+            self._roster.move(worker, "Progressed", worker.state)
             if not worker.knows_sizes and self.time.size_classes >= _KNOWN_SIZES:
                 worker.knows_sizes = True
                 commands.append(Advise(worker.id, worker.span, *self._outlook.advice(worker)))
@@ -266,19 +254,13 @@ class Coordinator:
                 self._outlook.expect(worker, now_seconds)
             return
         self._note_flaky(worker, commands)
-        if worker.state == "trimming":
-            self._move(worker, "Progressed", "finished")
-        else:
-            self._move(worker, "Progressed", "idle")
-            self._set_idle(worker)
+        self._roster.end_span(worker, "Progressed")
 
     def _trimmed(self, event: Trimmed, now_seconds: float, commands: list[Command]) -> None:
-        worker = self._owner(event.worker, event.span, event)
-        self._trims -= 1
-        thief = self._release_partner(worker)
+        worker = self._roster.owner(event)
+        thief = self._roster.answered(worker)
         if worker.state == "finished":
-            self._move(worker, "Trimmed", "idle")
-            self._set_idle(worker)
+            self._roster.rest(worker, "Trimmed")
             return
         if not worker.done_to <= event.stop <= worker.stop:
             raise ImpossibleEventError(f"{event} does not cut {worker.tell_story()}")
@@ -286,12 +268,11 @@ class Coordinator:
         worker.stop = event.stop
         if worker.stop == worker.done_to:
             # It was between two steps, and all that it had not begun was taken: there will be no further report.
-            self._move(worker, "Trimmed", "idle")
-            self._set_idle(worker)
+            self._roster.rest(worker, "Trimmed")
             self._waiting.add(tail)
             self.steals += 1
             return
-        self._move(worker, "Trimmed", "running")
+        self._roster.move(worker, "Trimmed", "running")
         if tail.start == tail.stop:
             # All was started already: not to be asked again before it is heard of.
             worker.version += 1
@@ -309,57 +290,50 @@ class Coordinator:
             self._assign(thief, tail, allowed_bytes, now_seconds, commands, tail_of=worker)
 
     def _step_failed(self, event: StepFailed, commands: list[Command]) -> None:
-        worker = self._owner(event.worker, event.span, event)
+        worker = self._roster.owner(event)
         if worker.state == "joining":
-            self._join_failed(worker, event.error, commands)
-            self._end_span(worker, "StepFailed")
+            commands += self._joins.failed(worker, event.error)
+            self._roster.end_span(worker, "StepFailed")
             return
         if not worker.done_to <= event.start < event.stop <= worker.stop:
             raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
         failed = Waiting(event.start, event.stop, avoid=worker.id, error=event.error)
         self._put_back(worker, failed, commands, is_indivisible=event.is_indivisible)
-        self._end_span(worker, "StepFailed")
+        self._roster.end_span(worker, "StepFailed")
 
     def _step_exhausted(self, event: StepExhausted, commands: list[Command]) -> None:
-        worker = self._owner(event.worker, event.span, event)
+        worker = self._roster.owner(event)
         if worker.state == "joining":
-            self._join_exhausted(worker, commands)
-            self._end_span(worker, "StepExhausted")
+            self.exhausted_steps += 1
+            commands += self._joins.exhausted(worker)
+            self._roster.end_span(worker, "StepExhausted")
             return
         if not worker.done_to <= event.start < event.stop <= worker.stop:
             raise ImpossibleEventError(f"{event} is not in {worker.tell_story()}")
         exhausted = Waiting(event.start, event.stop, worker.attempts, error=event.error)
         self._put_back_exhausted(worker, exhausted, event.peak_bytes, commands)
-        self._end_span(worker, "StepExhausted")
-
-    def _end_span(self, worker: Worker, event: str) -> None:
-        if worker.state == "trimming":
-            self._move(worker, event, "finished")
-        else:
-            self._move(worker, event, "idle")
-            self._set_idle(worker)
+        self._roster.end_span(worker, "StepExhausted")
 
     def _lost(self, event: WorkerLost, commands: list[Command]) -> None:
-        worker = self._workers.pop(event.worker, None)
-        if worker is None:
-            raise ImpossibleEventError(f"{event}: there is no such worker")
-        if worker.state == "idle":
-            self._idle.remove(worker.id)
+        worker = self._roster.lose(event.worker)
         if worker.state in OWNING:
             self._put_span_back(worker, event, commands)
         if worker.state == "joining":
             self._lose_join(worker, event, commands)
-        elif worker.state in ("trimming", "finished"):
-            self._trims -= 1
-            self._release_partner(worker)
-        elif worker.state == "promised" and worker.partner is not None:
-            self._workers[worker.partner].partner = None
-        worker.model = None  # others may still refer to this one
-        self._move(worker, "WorkerLost", "gone")
+        self._roster.bury(worker)
+
+    def _lose_join(self, worker: Worker, event: WorkerLost, commands: list[Command]) -> None:
+        if event.is_exhausted:
+            self.exhausted_steps += 1
+            commands += self._joins.exhausted(worker)
+        elif event.is_suspect:
+            commands += self._joins.failed(worker, event.error)
+        else:
+            self._joins.lost(worker)
 
     def _put_span_back(self, worker: Worker, event: WorkerLost, commands: list[Command]) -> None:
         if not event.is_suspect or event.running_start >= event.running_stop:
-            needed_bytes = self._heavy_bytes_of(worker)
+            needed_bytes = self._budget.heavy_bytes(worker)
             self._waiting.add(Waiting(worker.done_to, worker.stop, worker.attempts, None, worker.error, needed_bytes))
             return
         if not worker.done_to <= event.running_start < event.running_stop <= worker.stop:
@@ -381,7 +355,7 @@ class Coordinator:
             failed, attempts_before=worker.attempts, is_whole=is_whole, is_indivisible=is_indivisible
         )
         for waiting in following:
-            self._waiting.add(waiting._replace(needed_bytes=self._heavy_bytes_of(worker)))
+            self._waiting.add(waiting._replace(needed_bytes=self._budget.heavy_bytes(worker)))
         if not following:
             self._give_up(GiveUp(failed.start, failed.stop, failed.error, worker.attempts + 1, worker.id), commands)
 
@@ -392,10 +366,10 @@ class Coordinator:
         self.memory.observe(units, max(peak_bytes, worker.allowed_bytes or 0))
         rung = self._budget.next_rung(worker.allowed_bytes)
         if units == 1 and rung is not None:
-            exhausted = self._widen_heavy(exhausted, worker.stop)._replace(needed_bytes=rung)
+            exhausted = self._heavy.widen(exhausted, worker.stop)._replace(needed_bytes=rung)
             following = [exhausted]
         else:
-            exhausted = exhausted._replace(needed_bytes=self._heavy_bytes_of(worker))
+            exhausted = exhausted._replace(needed_bytes=self._budget.heavy_bytes(worker))
             following = after_exhaustion(exhausted)
         self._put_back_others(worker, exhausted)
         for waiting in following:
@@ -413,15 +387,6 @@ class Coordinator:
                 ),
                 commands,
             )
-
-    def _widen_heavy(self, unit: Waiting, most: int) -> Waiting:
-        """Where one heavy unit follows another, those behind it are probably heavy too: ever more of them at once."""
-        self._heavy_units = 2 * self._heavy_units if unit.start == self._heavy_stop else 1
-        self._heavy_stop = min(unit.start + self._heavy_units, most)
-        return unit._replace(stop=self._heavy_stop)
-
-    def _heavy_bytes_of(self, worker: Worker) -> int:
-        return worker.allowed_bytes or 0 if self._budget.is_heavy(worker) else 0
 
     def _put_back_others(self, worker: Worker, failed: Waiting) -> None:
         self._waiting.add(Waiting(worker.done_to, failed.start))
@@ -491,7 +456,7 @@ class Coordinator:
     def _drain_if_stopping(self, worker: Worker, commands: list[Command]) -> None:
         is_wanted = not self.is_halted and (worker.attempts > 0 or self._is_front(worker.done_to))
         if self.is_stopping and not is_wanted and not worker.is_drained:
-            self._drain(worker, commands)
+            commands.append(self._roster.drain(worker))
 
     def _is_front(self, unit: int) -> bool:
         return self._finish_front and unit < self._first_failed
@@ -499,18 +464,10 @@ class Coordinator:
     def _is_front_waiting(self) -> bool:
         return self._finish_front and any(self._is_front(waiting.start) for waiting in self._waiting.slices())
 
-    def _drain(self, worker: Worker, commands: list[Command]) -> None:
-        """Take back all that a worker has not begun."""
-        self._move(worker, "asked", "trimming")
-        worker.is_drained = True
-        worker.version += 1
-        self._trims += 1
-        commands.append(Trim(worker.id, worker.span, 1.0))
-
     def _needed_bytes(self) -> int:
         """What the first of the heavy pieces needs that are to be begun; 0 if there is none."""
-        if self._tree is not None and not self.is_stopping and self._tree.needed_bytes:
-            return self._tree.needed_bytes
+        if not self.is_stopping and self._joins.needed_bytes:
+            return self._joins.needed_bytes
         return next((waiting.needed_bytes for waiting in self._waiting.heavy if self._may_begin(waiting)), 0)
 
     def _make_room(self, needed_bytes: int, commands: list[Command]) -> None:
@@ -524,7 +481,7 @@ class Coordinator:
             # The heavy ones are short, and end by themselves.
             if worker.state == "running" and not worker.is_drained and not self._budget.is_heavy(worker):
                 missing -= worker.allowed_bytes or 0
-                self._drain(worker, commands)
+                commands.append(self._roster.drain(worker))
 
     def _note_flaky(self, worker: Worker, commands: list[Command]) -> None:
         """What had failed elsewhere is finished here."""
@@ -536,7 +493,7 @@ class Coordinator:
         if blamed is None:
             return
         blamed.blames += 1
-        if blamed.blames >= _MOST_BLAMES and not blamed.is_suspended and self._has_others(blamed):
+        if blamed.blames >= _MOST_BLAMES and not blamed.is_suspended and self._roster.has_others(blamed):
             blamed.is_suspended = True
             self.suspended_workers += 1
             commands.append(Suspend(blamed.id))
@@ -552,80 +509,17 @@ class Coordinator:
         if self.failed_units > self._most_failed_units:
             self.is_stopping = True  # a part of all may fail, and only now it is known how many that is
 
-    # Joining results
-
-    def _give_join(self, worker: Worker, commands: list[Command]) -> bool:
-        """Have a worker join two results, if some wait and there is memory for it."""
-        if self._tree is None or not self._tree.large_joins or self.is_stopping:
-            return False
-        has_others = self._has_others(worker)
-        if worker.is_suspended and has_others:
-            return False
-        join = self._tree.take_join(
-            lambda join: (join.avoid != worker.id or not has_others) and self._is_room_for(join)
-        )
-        if join is None:
-            return False
-        allowed_bytes = self._allowance(Waiting(0, 1, needed_bytes=join.needed_bytes))
-        self._idle.popleft()
-        self._move(worker, "given results", "joining")
-        worker.span = self._next_span
-        self._next_span += 1
-        if allowed_bytes is not None:
-            self._budget.reserve(worker, allowed_bytes)
-        self._joins[worker.id] = join
-        commands.append(Join(worker.id, worker.span, join.first, join.second, allowed_bytes))
-        return True
-
-    def _is_room_for(self, join: LargeJoin) -> bool:
-        if self._budget.total_bytes is None:
-            return True
-        return self._allowance(Waiting(0, 1, needed_bytes=join.needed_bytes)) is not None
-
-    def _results_joined(self, event: Joined, commands: list[Command]) -> None:
-        worker = self._owner(event.worker, event.span, event)
-        assert self._tree is not None
-        commands += self._tree.joined(self._joins.pop(worker.id), event.result_bytes)
-        self._end_span(worker, "Joined")
-
-    def _join_failed(self, worker: Worker, error: int | None, commands: list[Command]) -> None:
-        join = self._joins[worker.id]
-        if join.attempts:
-            commands.append(FailJoin(error))
-        self._put_join_back(worker, join._replace(attempts=join.attempts + 1, avoid=worker.id))
-
-    def _join_exhausted(self, worker: Worker, commands: list[Command]) -> None:
-        """It cannot be divided: it is tried with more of the site's memory; what is too large for all of it, here."""
-        self.exhausted_steps += 1
-        assert self._tree is not None
-        join = self._joins[worker.id]
-        rung = self._budget.next_rung(worker.allowed_bytes)
-        if rung is not None:
-            self._put_join_back(worker, join._replace(needed_bytes=rung))
-            return
-        del self._joins[worker.id]
-        commands += self._tree.join_here(join)
-
-    def _lose_join(self, worker: Worker, event: WorkerLost, commands: list[Command]) -> None:
-        if event.is_exhausted:
-            self._join_exhausted(worker, commands)
-        elif event.is_suspect:
-            self._join_failed(worker, event.error, commands)
-        else:
-            self._put_join_back(worker, self._joins[worker.id])
-
-    def _put_join_back(self, worker: Worker, join: LargeJoin) -> None:
-        assert self._tree is not None
-        del self._joins[worker.id]
-        self._tree.put_back(join)
+    # Freeing workers
 
     def _free_a_worker_for_joins(self, commands: list[Command]) -> None:
         """Results must not pile up while all workers have long spans: one of them stops after its step, and joins."""
-        if self._tree is None or self._tree.large_joins <= len(self._joins) + self._count_drained():
+        if not self._joins.waiting:
+            return
+        if self._joins.waiting <= len(self._joins.by_worker) + self._roster.count_drained():
             return
         for worker in self._workers.values():
             if worker.state == "running" and not worker.is_drained:
-                self._drain(worker, commands)
+                commands.append(self._roster.drain(worker))
                 return
 
     def _free_a_worker_for_suspects(self, now_seconds: float, commands: list[Command]) -> None:
@@ -650,15 +544,13 @@ class Coordinator:
         if fit:
             # The one that is likely to end its step first; should it be long, another one follows.
             self._are_suspects_first = True
-            self._drain(min(fit, key=lambda worker: worker.silent_seconds(now_seconds)), commands)
+            first = min(fit, key=lambda worker: worker.silent_seconds(now_seconds))
+            commands.append(self._roster.drain(first))
 
     @property
     def _most_suspect_seconds(self) -> float:
         begin_seconds = max(self._outlook.startup_seconds, self.time.overhead)
         return max(_MOST_SUSPECT_SECONDS, _MOST_SUSPECT_STARTUPS * begin_seconds)
-
-    def _count_drained(self) -> int:
-        return sum(worker.is_drained for worker in self._workers.values() if worker.state in OWNING)
 
     # Handing out
 
@@ -667,14 +559,18 @@ class Coordinator:
         passed_over = 0
         while len(self._idle) > passed_over:
             worker = self._workers[self._idle[0]]
-            if self._give_join(worker, commands):
-                continue
+            if self._joins.waiting and not self.is_stopping:
+                join = self._joins.give(worker, self._next_span, self._allowance_for)
+                if join is not None:
+                    self._next_span += 1
+                    commands.append(join)
+                    continue
             taken = self._take_waiting(worker) if self._waiting else None
             if taken is not None:
                 self._idle.popleft()
                 self._assign(worker, taken, self._allowance(taken), now_seconds, commands)
             elif worker.is_suspended or not self._promise_tail(worker, now_seconds, commands):
-                if not self._waiting and not self.suspended_workers and not (self._tree and self._tree.large_joins):
+                if not self._waiting and not self.suspended_workers and not self._joins.waiting:
                     return
                 # What waits must not go to this worker, or not yet; others may have it.
                 self._idle.rotate(-1)
@@ -690,7 +586,7 @@ class Coordinator:
         return self._waiting.take(self._fair_units(worker), lambda waiting: self._may_have(worker, waiting))
 
     def _may_have(self, worker: Worker, waiting: Waiting) -> bool:
-        if (worker.is_suspended or waiting.avoid == worker.id) and self._has_others(worker):
+        if (worker.is_suspended or waiting.avoid == worker.id) and self._roster.has_others(worker):
             return False
         if not self._may_begin(waiting):
             return False
@@ -702,15 +598,15 @@ class Coordinator:
             return False
         return not self.is_stopping or waiting.attempts > 0 or self._is_front(waiting.start)
 
-    def _has_others(self, worker: Worker) -> bool:
-        return any(not other.is_suspended for other in self._workers.values() if other is not worker)
-
     def _allowance(self, waiting: Waiting) -> int | None:
         """What a worker may hold that begins with this piece; None if it has to wait for others, or may hold all."""
         if self._budget.total_bytes is None:
             return None
         kept_bytes = 0 if waiting.needed_bytes else self._needed_bytes()
         return self._budget.allowance(waiting.needed_bytes, kept_bytes, self.memory)
+
+    def _allowance_for(self, needed_bytes: int) -> int | None:
+        return self._allowance(Waiting(0, 1, needed_bytes=needed_bytes))
 
     def _is_room(self) -> bool:
         """Whether there is memory for anything that waits, without a look at each."""
@@ -752,7 +648,7 @@ class Coordinator:
         tail_of: Worker | None = None,
     ) -> None:
         first_size = _FIRST_SIZES[self._joined_workers % len(_FIRST_SIZES)] if not self.time.observations else 1
-        self._move(worker, "assigned", "running")
+        self._roster.move(worker, "assigned", "running")
         worker.span = self._next_span
         worker.span_start = worker.done_to = taken.start
         worker.stop = taken.stop
@@ -803,53 +699,8 @@ class Coordinator:
         piece = outlook.cut_for(worker, victim, now_seconds)
         if piece is None:
             return False
-        if self._trims and piece.taken_seconds < outlook.startup_seconds < outlook.level_seconds - now_seconds:
+        if self._roster.trims and piece.taken_seconds < outlook.startup_seconds < outlook.level_seconds - now_seconds:
             # Those with the most to give are being asked already, and will have more to give than this.
             return False
-        self._idle.popleft()
-        self._move(worker, "promised", "promised")
-        worker.partner = victim.id
-        self._move(victim, "asked", "trimming")
-        victim.partner = worker.id
-        victim.version += 1
-        commands.append(Trim(victim.id, victim.span, min(1.0, piece.share)))
-        self._trims += 1
+        commands.append(self._roster.promise(worker, victim, min(1.0, piece.share)))
         return True
-
-    # States
-
-    def _owner(self, worker_id: int, span: int, event: Any) -> Worker:
-        worker = self._workers.get(worker_id)
-        if worker is None:
-            raise ImpossibleEventError(f"{event}: there is no such worker")
-        if worker.span != span:
-            raise ImpossibleEventError(f"{event}: {worker.tell_story()}")
-        if not next_states(worker.state, type(event).__name__):
-            raise ImpossibleEventError(f"{event}: {worker.tell_story()}")
-        return worker
-
-    def _move(self, worker: Worker, event: str, state: State) -> None:
-        """The only place where a state changes."""
-        if state not in next_states(worker.state, event):
-            raise ImpossibleEventError(f"{event} does not lead to {state}: {worker.tell_story()}")
-        worker.story.append(f"{event} -> {state}")
-        was_holding, worker.state = worker.state in HOLDING, state
-        is_holding = state in HOLDING
-        self._owners += is_holding - was_holding
-        if was_holding and not is_holding:
-            self._budget.release(worker)
-
-    def _set_idle(self, worker: Worker) -> None:
-        worker.partner = None
-        worker.version += 1
-        self._idle.append(worker.id)
-
-    def _release_partner(self, worker: Worker) -> Worker | None:
-        """The worker that a tail was promised to is idle again, if it is still there."""
-        partner, worker.partner = worker.partner, None
-        if partner is None:
-            return None
-        thief = self._workers[partner]
-        self._move(thief, "released", "idle")
-        self._set_idle(thief)
-        return thief

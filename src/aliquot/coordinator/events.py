@@ -193,3 +193,5 @@ Event = (
     | Halted
     | Ticked
 )
+# Those of a worker that owns something.
+WorkerEvent = Progressed | Trimmed | StepFailed | StepExhausted | Joined

@@ -37,7 +37,7 @@ def check_invariants(coordinator: Coordinator, done: list[Slice]) -> None:
         could_have = [units for units in coordinator._waiting.slices() if coordinator._may_have(workers[number], units)]
         assert not could_have, f"worker {number} is idle while {could_have} wait"
     joining = sorted(number for number, worker in workers.items() if worker.state == "joining")
-    assert joining == sorted(coordinator._joins), joining
+    assert joining == sorted(coordinator._joins.by_worker), joining
     _check_budget(coordinator)
 
 

@@ -42,6 +42,20 @@ def after_exhaustion(failed: Waiting) -> list[Waiting]:
     return _halves(failed)
 
 
+class HeavyRuns:
+    """Where one heavy unit follows another, those behind it are probably heavy too: ever more of them at once."""
+
+    def __init__(self) -> None:
+        self._stop = -1  # where the last piece ends that was found to be heavy
+        self._units = 1  # how many it has
+
+    def widen(self, unit: Waiting, most: int) -> Waiting:
+        """A heavy unit with those behind it, not beyond ``most``."""
+        self._units = 2 * self._units if unit.start == self._stop else 1
+        self._stop = min(unit.start + self._units, most)
+        return unit._replace(stop=self._stop)
+
+
 def _halves(failed: Waiting) -> list[Waiting]:
     if failed.stop - failed.start <= 1:
         return []
