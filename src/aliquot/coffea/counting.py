@@ -12,7 +12,7 @@ from aliquot.coffea.release import LIBRARIES
 from aliquot.errors import DataError, SourceChangedError
 from aliquot.virtual_file.tables.looking import HowRead, Known, TablePlace, problem_of, recall, remember, stat_of
 from aliquot.virtual_file.tables.root.entries import common_ends
-from aliquot.virtual_file.tables.root.layout import find_layout
+from aliquot.virtual_file.tables.root.finding import find_layout
 from aliquot.virtual_file.tables.root.table import PlainFile, check_root_header
 from aliquot.virtual_file.tables.rows_in_order import check_unchanged
 from aliquot.virtual_file.tables.table import Facts, UnreadableTable

@@ -20,7 +20,9 @@ import uproot
 
 from aliquot.errors import MissingExtraError
 from aliquot.virtual_file.tables.root import table as root
-from aliquot.virtual_file.tables.root.layout import KEY, NotPlainError, TreeLayout, _find_key, _Tree, find_layout
+from aliquot.virtual_file.tables.root.finding import find_layout
+from aliquot.virtual_file.tables.root.keys import KEY, NotPlainError, _find_key
+from aliquot.virtual_file.tables.root.layout import PlainTree, TreeLayout
 from aliquot.virtual_file.tables.root.table import RootTable
 from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
 from tests.virtual_file.tables.making_root import overwrite, write_tree
@@ -330,7 +332,7 @@ def test_files_that_were_made_alike_are_made_out_once(tmp_path: Path, monkeypatc
     more = {"x": numpy.arange(3.0), "y": lists("i4", [2, 2, 0])}
     second = write(tmp_path / "b.root", more, more)
     assert layout_of(first, "x", "y") is not None
-    monkeypatch.setattr(_Tree, "_form", lambda *_: pytest.fail("it was made out again"))
+    monkeypatch.setattr(PlainTree, "_form", lambda *_: pytest.fail("it was made out again"))
     found = layout_of(second, "x", "y")
     assert found is not None
     assert found.entries == 6

@@ -1,4 +1,4 @@
-"""Where a file of ROOT keeps the baskets of a tree, if it is a plain one.
+"""Where a tree says that its baskets are, if it is a plain one.
 
 To open a tree, uproot makes an object of each branch: milliseconds for ten branches, a second for NanoAOD's. Of many
 small files that would take longer than all else. Nearly all trees of numbers are laid out in one way, and everything in
@@ -8,24 +8,13 @@ expected here is left to uproot, damage too: it is the one that knows.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from operator import add
 from struct import Struct
-from struct import error as NotThereError  # noqa: N812  # bytes that end too early
 from typing import NamedTuple
 
-import msgspec
+from aliquot.virtual_file.tables.root.keys import NotPlainError, text_at
 
-from aliquot.hashing import blake2b
-from aliquot.virtual_file.tables.root.blocks import decompressed
-
-_ROOT_HEADER = Struct(">4sii")  # the version, where the first record begins; then numbers of 4 bytes, or of 8
-_HEADER_BYTES = 512  # holds the directory too, mostly
-_LARGE = 1_000_000  # added to the version of a file above 2 GB
-_DIRECTORY = Struct(">hIIii")  # its version, two times, the bytes of its keys and of its name
-KEY = Struct(">ihiIhh")  # bytes of it all, version, bytes of the object, time, bytes of the key, cycle
-_FAR = 1000  # added to the version of what has positions of 8 bytes
 _TREE = Struct(">qqqqqdiiiiIqqqqqq")
 _CLUSTER_RANGES_AT = Struct(">qqqqqdiiii").size  # how many, among the numbers of the tree
 _TREE_VERSION = 20
@@ -47,7 +36,6 @@ _OBJECT = Struct(">HII")
 _ARRAY = Struct(">IHHIIBII")  # a TObjArray, a TObject, the bytes of its name, how many, a lower bound
 _BRANCH_HEAD = Struct(">IHIHHII")  # up to its name: a TBranch, a TNamed, a TObject
 _NAMED_BRANCH = b"\xff\xff\xff\xffTBranch\0"
-_HOLDING_TREES = (b"TTree", b"TNtuple", b"TDirectory", b"ROOT::RNTuple")  # or being one
 # numpy's name of what a leaf holds, signed and not.
 _KINDS = {
     b"TLeafO": (">?", ">?"),
@@ -59,10 +47,6 @@ _KINDS = {
     b"TLeafF": (">f4", ">f4"),
     b"TLeafD": (">f8", ">f8"),
 }
-
-
-class NotPlainError(Exception):
-    """This is for uproot."""
 
 
 class BranchLayout(NamedTuple):
@@ -80,124 +64,6 @@ class TreeLayout(NamedTuple):
 
     entries: int
     branches: dict[str, BranchLayout]
-
-
-def find_layout(file: int, tree: str, wanted: Sequence[str] | None) -> TreeLayout | None:
-    """Where the wanted branches, or all, have their baskets; None where only uproot may know. The file is open."""
-    try:
-        file_bytes = os.fstat(file).st_size
-        return _Tree(*_tree_bytes(file, tree.encode(), file_bytes), file_bytes).layout(wanted)
-    except (NotPlainError, NotThereError, IndexError, ValueError, OverflowError, OSError, ImportError):
-        return None
-
-
-def pack_layout(file: int, layout: TreeLayout) -> bytes:
-    """In as few bytes as it takes, for this very file."""
-    return _fingerprint(file) + _encoder.encode(layout)
-
-
-def unpack_layout(file: int, packed: bytes) -> TreeLayout | None:
-    """What `pack_layout` packed; None if that was another release, or the file was another then."""
-    if packed[:_FINGERPRINT_BYTES] != _fingerprint(file):
-        return None
-    try:
-        return _decoder.decode(packed[_FINGERPRINT_BYTES:])
-    except msgspec.DecodeError:
-        return None
-
-
-def _fingerprint(file: int) -> bytes:
-    """Of its header: where it ends, when it was written, and the number that nobody else has, which ROOT gives it.
-
-    Size and time of change may be those of another file, which a layout must not be used for: it would be read wrongly.
-    """
-    return blake2b(os.pread(file, _HEADER_BYTES, 0), digest_size=_FINGERPRINT_BYTES).digest()
-
-
-_FINGERPRINT_BYTES = 16
-_encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(TreeLayout)
-
-
-# The file
-
-
-def _tree_bytes(file: int, name: bytes, file_bytes: int) -> tuple[bytes, int]:
-    """What the tree was written as, and the bytes of its key, which positions in it count."""
-    head = os.pread(file, _HEADER_BYTES, 0)
-    magic, version, begin = _ROOT_HEADER.unpack_from(head)
-    far = version >= _LARGE
-    if magic != b"root" or _position(head, _ROOT_HEADER.size, 0, far=far) > file_bytes:
-        raise NotPlainError  # or it is cut off
-    # After the end of the file, where the free space is noted, its bytes and its pieces: the bytes of the name.
-    name_bytes = _INT.unpack_from(head, 36 if far else 28)[0]
-    at = begin + name_bytes
-    if at + 64 > len(head):
-        head, at = _read(file, 64, at, file_bytes), 0
-    directory_version, _, _, keys_bytes, _ = _DIRECTORY.unpack_from(head, at)
-    at += _DIRECTORY.size
-    seek_keys = _position(head, at, 2, far=directory_version > _FAR)
-    seek, total_bytes = _find_key(_read(file, keys_bytes, seek_keys, file_bytes), name)
-    return _object_bytes(_read(file, total_bytes, seek, file_bytes))
-
-
-def _read(file: int, size: int, at: int, file_bytes: int) -> bytes:
-    """As many as that; where there are not so many, no memory is asked for them."""
-    if size < 0 or at + size > file_bytes:
-        raise NotPlainError
-    return os.pread(file, size, at)
-
-
-def _position(data: bytes, at: int, number: int, *, far: bool) -> int:
-    """One of some positions that follow each other."""
-    size = 8 if far else 4
-    return int.from_bytes(data[at + size * number : at + size * (number + 1)], "big")
-
-
-def _find_key(keys: bytes, wanted: bytes) -> tuple[int, int]:
-    """Where the newest tree of that name is, or the only tree if there is no name; and its bytes with its key."""
-    *_, key_bytes, _ = KEY.unpack_from(keys)
-    count = _INT.unpack_from(keys, key_bytes)[0]
-    at = key_bytes + 4
-    newest: dict[bytes, tuple[int, bytes, tuple[int, int]]] = {}  # by name: the cycle, the class, the place
-    for _ in range(count):
-        total_bytes, version, _, _, key_bytes, cycle = KEY.unpack_from(keys, at)
-        far = version > _FAR
-        kind, name_at = _text(keys, at + KEY.size + (16 if far else 8))
-        name, _ = _text(keys, name_at)
-        if name not in newest or cycle > newest[name][0]:
-            newest[name] = cycle, kind, (_position(keys, at + KEY.size, 0, far=far), total_bytes)
-        if key_bytes <= 0:
-            raise NotPlainError  # it would never end
-        at += key_bytes
-    if wanted:
-        newest = {wanted: newest[wanted]} if wanted in newest else {}
-    found = [(kind, place) for _, kind, place in newest.values() if kind.startswith(_HOLDING_TREES)]
-    if len(found) != 1 or found[0][0] != b"TTree":
-        raise NotPlainError
-    return found[0][1]
-
-
-def _object_bytes(data: bytes) -> tuple[bytes, int]:
-    """What an object was written as, by all of its bytes; and those of its key."""
-    there_bytes, _, object_bytes, _, key_bytes, _ = KEY.unpack_from(data)
-    if there_bytes != len(data):
-        raise NotPlainError
-    return bytes(decompressed(memoryview(data)[key_bytes:], object_bytes)), key_bytes
-
-
-def _text(data: bytes, at: int) -> tuple[bytes, int]:
-    """A string, and where it ends."""
-    length = data[at]
-    at += 1
-    if length == 255:
-        length = _INT.unpack_from(data, at)[0]
-        at += 4
-    if at + length > len(data):
-        raise NotPlainError
-    return data[at : at + length], at + length
-
-
-# The tree
 
 
 class _Place(NamedTuple):
@@ -228,7 +94,7 @@ _forms: dict[tuple[int, int, tuple[str, ...] | None], _Form] = {}
 _MOST_FORMS = 16
 
 
-class _Tree:
+class PlainTree:
     """What a tree was written as. Positions are in its bytes; those that it has itself count its key too."""
 
     def __init__(self, data: bytes, key_bytes: int, file_bytes: int) -> None:
@@ -240,6 +106,7 @@ class _Tree:
         self._counters: dict[int, bytes] = {}  # the names of leaves by their places
 
     def layout(self, wanted: Sequence[str] | None) -> TreeLayout:
+        """Of the wanted branches, or of all."""
         key = (len(self._data), self._key_bytes, None if wanted is None else tuple(wanted))
         form = _forms.get(key)
         if form is None or not form.fits(self._data):
@@ -323,7 +190,7 @@ class _Tree:
             *_, version, _, bits = _BRANCH_HEAD.unpack_from(data, branch_at)
             if not length & _COUNTED or version != 1 or bits & _REFERENCED:
                 raise NotPlainError
-            name, end = _text(data, branch_at + _BRANCH_HEAD.size)
+            name, end = text_at(data, branch_at + _BRANCH_HEAD.size)
             self._see(at, end)
             yield name, branch_at
             at += 4 + (length ^ _COUNTED)
@@ -363,7 +230,7 @@ class _Tree:
             raise NotPlainError
         at = self._begin(self._begin(at, 1), _LEAF_VERSION)
         name, title_at = self._name(at)
-        title, end = _text(self._data, title_at)
+        title, end = text_at(self._data, title_at)
         self._see(title_at, end)
         at = self._after(at)
         length, _, _, _, is_unsigned = _LEAF.unpack_from(self._data, at)
@@ -410,7 +277,7 @@ class _Tree:
 
     def _name(self, at: int) -> tuple[bytes, int]:
         """Of a TNamed, and where its title is."""
-        name, end = _text(self._data, self._after_object(at + _COUNT_AND_VERSION.size))
+        name, end = text_at(self._data, self._after_object(at + _COUNT_AND_VERSION.size))
         self._see(at, end)
         return name, end
 

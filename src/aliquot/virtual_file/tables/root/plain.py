@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aliquot.virtual_file.tables.root.baskets import Branch, TreeEntries
 from aliquot.virtual_file.tables.root.blocks import decompressed
 from aliquot.virtual_file.tables.root.entries import OVERLAP, check_flat
-from aliquot.virtual_file.tables.root.layout import KEY, BranchLayout, TreeLayout
+from aliquot.virtual_file.tables.root.keys import KEY
+from aliquot.virtual_file.tables.root.layout import BranchLayout, TreeLayout
 
 if TYPE_CHECKING:
     import numpy

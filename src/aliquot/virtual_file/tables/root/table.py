@@ -11,7 +11,8 @@ from aliquot.virtual_file.source import ByteRange
 from aliquot.virtual_file.tables.forms import concatenate, from_numpy
 from aliquot.virtual_file.tables.ranges import joined
 from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, Entries, common_ends, record_array
-from aliquot.virtual_file.tables.root.layout import TreeLayout, find_layout, pack_layout, unpack_layout
+from aliquot.virtual_file.tables.root.finding import find_layout, pack_layout, unpack_layout
+from aliquot.virtual_file.tables.root.layout import TreeLayout
 from aliquot.virtual_file.tables.root.ntuple import NtupleEntries
 from aliquot.virtual_file.tables.root.plain import Pieces, plain_entries, types_of
 from aliquot.virtual_file.tables.root.tree import tree_entries
