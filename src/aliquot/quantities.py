@@ -39,6 +39,11 @@ def format_count(count: int) -> str:
     return f"{count:,}"
 
 
+def number_of(count: int, noun: str) -> str:
+    """1 -> '1 step', 1234 -> '1,234 steps'."""
+    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
+
+
 def as_count(number: Any, name: str, rule: str) -> int:
     """A whole number of at least one, of whatever type; refused with a rule where it is not."""
     try:

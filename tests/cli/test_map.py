@@ -250,7 +250,7 @@ def test_a_recorded_run_is_not_done_again(place: Path, map_here: Callable[..., R
     assert (place / "run" / "journal.sqlite").exists()
     ran = map_here("analysis:count", "text.txt", "--run-dir", "run")
     assert (ran.code, ran.out) == (0, "3\n")
-    assert "3 of 3 units are done" in ran.err
+    assert "is done already (3 units): its results are joined again" in ran.err
     refused = map_here("analysis:lengths", *recorded)
     assert (refused.code, refused.out) == (2, "")
     assert "has changed" in refused.err

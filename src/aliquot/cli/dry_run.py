@@ -8,7 +8,7 @@ import click
 
 from aliquot.cli.ending import run_name, shown_path
 from aliquot.errors import UsageError
-from aliquot.quantities import format_bytes, format_count
+from aliquot.quantities import format_bytes, format_count, number_of
 
 if TYPE_CHECKING:
     from aliquot.jobs import Command
@@ -43,7 +43,7 @@ def _tell_sources(job: Command) -> list[str]:
         paths = source.paths()
         size_bytes = sum(place.stop - place.start for place in places if place.path in paths)
         what = shown_path(paths[0]) if len(paths) == 1 else f"{len(paths)} files from {shown_path(paths[0])} on"
-        lines.append(f"{name}: {format_count(job.size)} units of {what}, {format_bytes(size_bytes)} uncompressed")
+        lines.append(f"{name}: {number_of(job.size, 'unit')} of {what}, {format_bytes(size_bytes)} uncompressed")
     return lines
 
 
@@ -65,9 +65,7 @@ def _tell_spans(spans: list[tuple[int, int]], plan: Plan) -> str:
     more = f" and {len(spans) - _MOST_SPANS} more" if len(spans) > _MOST_SPANS else ""
     cores = plan.options.site.cores
     used = f", {plan.step_cores} for each step" if plan.step_cores > 1 else ""
-    return (
-        f"units {shown}{more} to {cores} core{'' if cores == 1 else 's'}{used}; what is left is divided while it runs"
-    )
+    return f"units {shown}{more} to {number_of(cores, 'core')}{used}; what is left is divided while it runs"
 
 
 def _first_command(job: Command, plan: Plan, start: int, stop: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aliquot.cli.wording import in_options
-from aliquot.quantities import format_count, format_seconds
+from aliquot.quantities import format_count, format_seconds, number_of
 
 if TYPE_CHECKING:
     from aliquot.jobs import Command
@@ -62,11 +62,11 @@ def tell_end(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -
 
     story, about = read_run(directory)
     totals = story.totals
-    cores = "1 core" if totals.cores == 1 else f"{totals.cores} cores"
-    took = f"in {format_seconds(totals.wall_seconds)} on {cores}, {format_rate(totals.units_per_second)}"
+    cores, rate = number_of(totals.cores, "core"), format_rate(totals.units_per_second)
+    took = f"in {format_seconds(totals.wall_seconds)} on {cores}, {rate}"
     outputs = [shown_path(path) for path in about.outputs if path != "-"]
     made = f": {', '.join(outputs)}" if outputs and outcome.is_complete else ""
-    click.echo(f"aliquot: {format_count(about.done_units or 0)} units {took}{made}", err=True)
+    click.echo(f"aliquot: {number_of(about.done_units or 0, 'unit')} {took}{made}", err=True)
     if totals.available_seconds and about.done_units:
         why = f". {story.losses[0].sentence}" if story.losses else ""
         click.echo(f"{format_share(totals.efficiency)} of ideal{why}", err=True)

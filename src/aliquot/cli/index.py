@@ -8,7 +8,7 @@ import click
 
 from aliquot.cli.ending import EXIT_FAILED
 from aliquot.cli.options import Reading, reading_options
-from aliquot.quantities import format_bytes, format_count, format_seconds
+from aliquot.quantities import format_bytes, format_count, format_seconds, number_of
 
 if TYPE_CHECKING:
     from aliquot.virtual_file import VirtualFile
@@ -49,7 +49,7 @@ def index(*, files: tuple[str, ...], reading: Reading, rebuild: bool, quiet: boo
     total_bytes = sum(found.stop - found.start for found in source.byte_ranges())
     file_count = len(source.source.paths())
     in_files = f" in {file_count} files" if file_count > 1 else ""
-    click.echo(f"{format_count(units)} units, {format_bytes(total_bytes)} of content{in_files}")
+    click.echo(f"{number_of(units, 'unit')}, {format_bytes(total_bytes)} of content{in_files}")
     click.echo("known without counting" if remembered else f"counted in {format_seconds(seconds)}")
     if problems:
         sys.exit(EXIT_FAILED)

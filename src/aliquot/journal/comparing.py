@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from aliquot.quantities import format_count
+from aliquot.quantities import format_count, number_of
 
 # More of a list than this nobody reads.
 _MOST_SHOWN = 12
@@ -21,7 +21,7 @@ def compare_readings(before: Any, now: Any) -> list[str]:
         there = "files now, and was not" if before is None else "something else now, and was read from files"
         return [f"what is divided is read from {there}"]
     if len(before) != len(now):
-        return [f"what is divided is read from {_count(len(now), 'source')}, and was from {len(before)}"]
+        return [f"what is divided is read from {number_of(len(now), 'source')}, and was from {len(before)}"]
     found: list[str] = []
     for number, (old, new) in enumerate(zip(map(_Reading.of, before), map(_Reading.of, now), strict=True)):
         of = f" of source {number + 1}" if len(before) > 1 else ""
@@ -73,7 +73,9 @@ def compare_datasets(before: Any, now: Any) -> list[str]:
     found += [f"the dataset {name!r} is given and was not" for name in new if name not in old]
     for name, units in old.items():
         if new.get(name, units) != units:
-            found.append(f"the dataset {name!r} has {_count(new[name], 'unit')} now and had {_count(units, 'unit')}")
+            found.append(
+                f"the dataset {name!r} has {number_of(new[name], 'unit')} now and had {number_of(units, 'unit')}"
+            )
     return found or ["the datasets are in another order than they were"]
 
 
@@ -174,7 +176,3 @@ def _show_within(value: Any) -> str:
     if isinstance(value, str):
         return value or "''"
     return f"({show(value)})" if isinstance(value, Mapping | Sequence) else show(value)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"

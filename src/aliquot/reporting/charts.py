@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from aliquot.quantities import format_bytes, format_seconds
+from aliquot.quantities import format_bytes, format_seconds, number_of
 from aliquot.reporting.axes import Axis, bytes_axis, count_axis, log_axis, time_axis
 from aliquot.reporting.lanes import Lane
 from aliquot.reporting.losses import Loss, format_share
@@ -149,8 +149,8 @@ def timeline_caption(story: Story) -> str:
     """How many workers did how many spans, in words."""
     totals = story.totals
     taken = f", {totals.steals:,} of them taken from another worker" if totals.steals else ""
-    lost = f"; {_plural(totals.lost_workers, 'worker')} lost" if totals.lost_workers else ""
-    return f"{_plural(len(story.lanes), 'worker')}, {_plural(totals.tasks, 'span')}{taken}{lost}."
+    lost = f"; {number_of(totals.lost_workers, 'worker')} lost" if totals.lost_workers else ""
+    return f"{number_of(len(story.lanes), 'worker')}, {number_of(totals.tasks, 'span')}{taken}{lost}."
 
 
 def draw_shares(story: Story) -> Drawing:
@@ -288,7 +288,3 @@ def _nothing(drawing: Drawing) -> Drawing:
     drawing.line((0, 1), (drawing.height, drawing.height), "base")
     drawing.text("50%", drawing.height / 2, "nothing was reported yet", "nothing")
     return drawing
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from aliquot.quantities import format_count, format_seconds
+from aliquot.quantities import format_count, format_seconds, number_of
 from aliquot.reporting.lanes import Purpose
 
 
@@ -44,7 +44,7 @@ def tell_losses(
     spent: Mapping[Purpose, float], available_seconds: float, counts: Mapping[str, int]
 ) -> tuple[Loss, ...]:
     """The largest first; none for what took no time."""
-    counted = {key: _count(counts[key], noun) for key, noun in _NOUNS.items()}
+    counted = {key: number_of(counts[key], noun) for key, noun in _NOUNS.items()}
     losses = []
     for purpose, (name, sentence) in _SENTENCES.items():
         seconds = spent.get(purpose, 0.0)
@@ -69,7 +69,3 @@ def format_steps(smallest_units: float, largest_units: float) -> str:
         f"{units:,.3g}" if units < 1000 else format_count(round(units)) for units in (smallest_units, largest_units)
     )
     return largest if smallest == largest else f"{smallest} to {largest}"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from aliquot.errors import MissingExtraError
-from aliquot.quantities import format_bytes, format_count, format_seconds
+from aliquot.quantities import format_bytes, format_seconds, number_of
 from aliquot.reporting.about import About, one_line
 from aliquot.reporting.axes import Axis, bytes_axis, count_axis, log_axis, time_axis
 from aliquot.reporting.charts import is_allowance_near
@@ -48,7 +48,8 @@ def draw_png(story: Story, about: About, path: str) -> None:
 
 def _title(story: Story, about: About) -> str:
     totals = story.totals
-    facts = f"{format_count(totals.units)} units in {format_seconds(totals.wall_seconds)} on {totals.cores} cores"
+    cores = number_of(totals.cores, "core")
+    facts = f"{number_of(totals.units, 'unit')} in {format_seconds(totals.wall_seconds)} on {cores}"
     useful = f"{format_share(totals.efficiency)} in useful steps"
     name = one_line(about.command or about.name, 100)
     return f"{name}\n{facts}, {useful}" if name else f"{facts}, {useful}"

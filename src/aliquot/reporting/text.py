@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from aliquot.quantities import format_bytes, format_count, format_seconds
+from aliquot.quantities import format_bytes, format_count, format_seconds, number_of
 from aliquot.reporting.about import About, one_line
 from aliquot.reporting.losses import format_share, format_steps
 from aliquot.reporting.story import RECENT_SECONDS, SetAside, Story
@@ -53,7 +53,9 @@ def status_lines(story: Story, about: About, held_by: str | None = None) -> list
     took = f" in {format_seconds(totals.wall_seconds)}" if totals.wall_seconds else ""
     lines.append(f"{format_count(done_units)}{of_all} units{share}{took}")
     lines.append(_speed(story, about, finished_units, is_held=held_by is not None))
-    workers = f"{_count(totals.workers, 'worker')} on {_count(totals.cores, 'core')}" if totals.cores else "not begun"
+    workers = (
+        f"{number_of(totals.workers, 'worker')} on {number_of(totals.cores, 'core')}" if totals.cores else "not begun"
+    )
     restarts = len(story.sittings) - 1
     again = f", restarted {'once' if restarts == 1 else f'{restarts} times'}" if restarts > 0 else ""
     lines.append(f"{workers if held_by is not None else 'nobody works on it'}{again}")
@@ -94,11 +96,11 @@ def _what_was_done(story: Story, about: About) -> list[str]:
     of_all = f" of {format_count(about.units)}" if about.units and about.units != totals.units else ""
     took = f" in {format_seconds(totals.wall_seconds)}" if totals.wall_seconds else ""
     sizes = f" of {format_steps(totals.smallest_step_units, totals.largest_step_units)} units" if totals.steps else ""
-    restarts = f", {_count(len(story.sittings) - 1, 'restart')}" if len(story.sittings) > 1 else ""
+    done = f"{format_count(totals.units)}{of_all} units" if of_all else number_of(totals.units, "unit")
+    restarts = f", {number_of(len(story.sittings) - 1, 'restart')}" if len(story.sittings) > 1 else ""
     return [
-        f"{format_count(totals.units)}{of_all} units{took} on {_count(totals.cores, 'core')}, "
-        f"{format_rate(totals.units_per_second)}",
-        f"{_count(totals.tasks, 'task')}, {_count(totals.steals, 'steal')}, {_count(totals.steps, 'step')}"
+        f"{done}{took} on {number_of(totals.cores, 'core')}, {format_rate(totals.units_per_second)}",
+        f"{number_of(totals.tasks, 'task')}, {number_of(totals.steals, 'steal')}, {number_of(totals.steps, 'step')}"
         f"{sizes}{restarts}",
     ]
 
@@ -135,7 +137,7 @@ def _memory(story: Story) -> list[str]:
 def _counted_trouble(story: Story) -> str:
     totals = story.totals
     counted = [
-        _count(count, noun) + after
+        number_of(count, noun) + after
         for count, noun, after in (
             (totals.stopped_steps, "step", " stopped for memory"),
             (totals.failed_steps, "failed step", ""),
@@ -175,7 +177,7 @@ def _reasons(story: Story, about: About) -> list[str]:
 
 def _set_aside_title(story: Story) -> list[str]:
     units = story.totals.set_aside_units
-    return [f"{_count(units, 'unit')} set aside:"] if units else []
+    return [f"{number_of(units, 'unit')} set aside:"] if units else []
 
 
 def _uncounted(story: Story) -> list[str]:
@@ -205,7 +207,3 @@ def _wrapped(text: str, indent: str) -> list[str]:
         left = sum(map(len, lines[_MOST_REASON_LINES:]))
         lines = [*lines[:_MOST_REASON_LINES], f"{indent}  ... and {format_count(left)} more characters"]
     return lines
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.errors import AliquotError, JobError
-from aliquot.quantities import format_bytes, format_count, format_seconds
+from aliquot.quantities import format_bytes, format_count, format_seconds, number_of
 from aliquot.running.spoiled import why_not_enough
 from aliquot.workers.stepping import add_note
 
@@ -132,12 +132,11 @@ class Report(NamedTuple):
         return self.cpu_seconds / available if available > 0 else 0.0
 
     def __str__(self) -> str:
-        done = f"{format_count(self.units)} units in {format_seconds(self.wall_seconds)}"
+        done = f"{number_of(self.units, 'unit')} in {format_seconds(self.wall_seconds)}"
         cuts = f" ({format_count(self.moved_cuts)} cut where a group of rows ends)" if self.moved_cuts else ""
-        shape = (
-            f"{self.tasks} tasks, {format_count(self.steps)} steps{cuts}, {self.steals} steals on {self.cores} cores"
-        )
-        lost = f", {self.lost_workers} workers lost" if self.lost_workers else ""
+        steals, cores = number_of(self.steals, "steal"), number_of(self.cores, "core")
+        shape = f"{number_of(self.tasks, 'task')}, {number_of(self.steps, 'step')}{cuts}, {steals} on {cores}"
+        lost = f", {number_of(self.lost_workers, 'worker')} lost" if self.lost_workers else ""
         memory = f", at most {format_bytes(self.peak_bytes)} a worker" if self.peak_bytes else ""
         notes = [
             f", {format_count(count)} {what}"

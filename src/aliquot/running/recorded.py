@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from aliquot.errors import SiteError, UsageError
 from aliquot.journal import Journal, JournalError, RunDirectory, boot_id
-from aliquot.quantities import format_count
+from aliquot.quantities import format_count, number_of
 from aliquot.running.earlier import Keeping, RunChangedError, open_journal, refuse_foreign_targets, state_of
 from aliquot.running.outcome import Outcome, Report
 from aliquot.running.recording import JournalRecorder, failure_of, restore
@@ -82,10 +82,10 @@ class Record:
         for start, stop, about in kept:
             self.journal.record_failure(start, stop, about)
         if kept and _is_told_in_words(plan):
-            units = ", ".join(str(start) for start, _, _ in kept[:5])
+            units = ", ".join(str(start) for start, _, _ in kept[:5]) + (", ..." if len(kept) > 5 else "")
             print(
-                f"aliquot: {len(kept)} units that failed stay set aside, as what follows them is written already "
-                f"({units}{', ...' if len(kept) > 5 else ''}); begin anew with --fresh to have them tried again",
+                f"aliquot: {number_of(len(kept), 'unit')} that failed stay set aside, as what follows is written "
+                f"already ({units}); begin anew with --fresh to have them tried again",
                 file=sys.stderr,
             )
 
@@ -242,6 +242,10 @@ def _outcome_of(journal: Journal, plan: Plan, outputs: Sequence[Output]) -> Outc
 
 def _say_what_was_found(plan: Plan, directory: RunDirectory, journal: Journal) -> None:
     if not _is_told_in_words(plan) or journal.get("status") is None:
+        return
+    if journal.get("status") == "done":
+        done = f"is done already ({number_of(journal.done_units(), 'unit')}): its results are joined again"
+        print(f"aliquot: the run in {directory.path} {done}", file=sys.stderr)
         return
     units = journal.get("units")
     of_all = "" if units is None else f" of {format_count(units)}"
