@@ -36,7 +36,7 @@ def directory_of(workload: str, *, quick: bool) -> str:
 
 
 def make_columns(workload: str, *, quick: bool) -> None:
-    """Make the files of a workload where they are not there, and bring them into the memory of the system."""
+    """Make the files of a workload where they are not there."""
     directory = directory_of(workload, quick=quick)
     if not os.path.isdir(directory):
         console.print(f"making {directory} (once)")
@@ -46,5 +46,9 @@ def make_columns(workload: str, *, quick: bool) -> None:
         command = [sys.executable, "-m", "bench.column_making", workload, unfinished, *(["--quick"] if quick else [])]
         subprocess.run(command, check=True, env={**os.environ, **ENVIRONMENT})
         os.rename(unfinished, directory)
+
+
+def read_all_through(directory: str) -> None:
+    """Bring all files into the memory of the system: just before each turn, as some systems drop them after a while."""
     for path in glob.glob(os.path.join(directory, "*")):
         read_through(path)

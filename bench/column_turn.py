@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 from bench.column_contenders import contender
-from bench.column_data import DIMUON, MANY_FILES, ONE_FILE, directory_of
+from bench.column_data import DIMUON, MANY_FILES, ONE_FILE, directory_of, read_all_through
 from bench.column_making import EXPECTED
 
 
@@ -27,6 +27,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     directory = directory_of(told.workload, quick=told.quick)
     call = contender(told.contender)
+    read_all_through(directory)
     began = time.perf_counter()
     histogram = call(directory)
     seconds = time.perf_counter() - began

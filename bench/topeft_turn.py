@@ -18,7 +18,7 @@ import numpy as np
 from topeft_like import QUANTITIES, process
 
 from aliquot.measuring.cages import Cage, open_cage
-from bench.column_data import COFFEA, CORES, OURS, TOPEFT, directory_of
+from bench.column_data import COFFEA, CORES, OURS, TOPEFT, directory_of, read_all_through
 
 ALLOWED_BYTES = 400_000_000
 FIRST_GUESS_EVENTS = 512_000
@@ -32,6 +32,7 @@ def main() -> None:
     told = parser.parse_args()
     warnings.simplefilter("ignore")
     directory = directory_of(TOPEFT, quick=told.quick)
+    read_all_through(directory)
     library, _, size = told.contender.partition(", ")
     if library == OURS:
         report = _aliquot(directory, weights=told.weights)
