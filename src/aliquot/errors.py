@@ -43,8 +43,10 @@ class DataError(AliquotError):
     ``unit`` counts from 0 within that file, also where it is one of many. ``unit_name`` is how the message names it:
     "unit 7" by default, and "row 7" or "rows 7 to 9" of a table. ``byte`` is an offset into the uncompressed content.
     ``spoiled_units``, numbered as those of the source, are all those that cannot be had for the same reason: to divide
-    them is of no use.
+    them is of no use. ``has_failed_a_run`` says that units of a run have failed for it, and not that none was begun.
     """
+
+    has_failed_a_run = False
 
     def __init__(
         self,

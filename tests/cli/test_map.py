@@ -258,6 +258,32 @@ def test_a_recorded_run_is_not_done_again(place: Path, map_here: Callable[..., R
     assert map_here("analysis:lengths", *recorded, "--fresh").out == "{3, 4, 5}\n"
 
 
+@pytest.mark.parametrize("bad_unit", [0, 500, 999])
+@pytest.mark.parametrize(
+    "written",
+    [
+        ("x.jsonl", '{"a": 1}\n', "{a: 1}\n"),
+        ("x.csv", "1,2\n", "1\n"),
+        ("x.fastq", "@r\nAC\n+\nII\n", "@r\nAC\n+\nI\n"),
+    ],
+)
+def test_one_bad_record_stops_nothing_wherever_it_is(
+    place: Path, map_here: Callable[..., Ran], written: tuple[str, str, str], bad_unit: int
+) -> None:
+    """Also the first and the last, which are looked at before anything is begun."""
+    name, good, bad = written
+    records = [bad if unit == bad_unit else good for unit in range(1000)]
+    (place / name).write_text("".join((["a,b\n"] if name == "x.csv" else []) + records))
+    ran = map_here("analysis:count", name, "--keep-going")
+    assert (ran.code, ran.out) == (1, "999\n")
+    assert f"unit {bad_unit} in" in ran.err
+    refused = map_here("analysis:count", name, "--quiet")
+    assert (refused.code, refused.out) == (1, "")
+    assert f"unit {bad_unit}, byte" in refused.err
+    assert "--keep-going would set units aside" in refused.err
+    assert "Traceback" not in refused.err
+
+
 def test_what_was_done_before_a_failure_is_kept(place: Path, map_here: Callable[..., Ran]) -> None:
     """Once the file may be read with its bad units, only those are run again."""
     recorded = ("analysis:measure_all", "lines.txt", "--run-dir", "run")

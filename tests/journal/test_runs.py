@@ -85,10 +85,21 @@ def test_a_run_that_goes_on_but_that_nobody_holds_was_interrupted(
 def test_a_run_without_a_journal_was_interrupted_before_it_began(directory: str) -> None:
     """Or is about to begin."""
     run = RunDirectory(os.path.join(directory, "a"))
-    with run.hold():
-        assert by_name(directory)["a"].status == "running"
+    run.acquire()
+    assert by_name(directory)["a"].status == "running"
+    run.release()
     summary = by_name(directory)["a"]
     assert (summary.status, summary.units, summary.done_units) == ("interrupted", None, 0)
+
+
+def test_a_directory_in_which_nothing_was_begun_is_not_left(directory: str) -> None:
+    """What was refused is no run; a directory that was there before stays."""
+    there = os.path.join(directory, "there")
+    os.makedirs(there)
+    for name in ("made", "there"):
+        with pytest.raises(ValueError, match="refused"), RunDirectory(os.path.join(directory, name)).hold():
+            raise ValueError("refused")
+    assert sorted(os.listdir(directory)) == [".gitignore", "there"]
 
 
 def test_a_damaged_journal_does_not_hide_the_other_runs(directory: str) -> None:

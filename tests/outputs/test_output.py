@@ -63,6 +63,13 @@ def test_what_is_no_output_is_refused(text: str, says: str) -> None:
         parse_output(text)
 
 
+def test_a_table_of_what_has_no_header_row_needs_a_rule() -> None:
+    """Rows that are alike would be taken for headers, and dropped."""
+    with pytest.raises(aliquot.UsageError, match=r"x=out\.tsv:csv, and it is there once; if not, x=out\.tsv:concat"):
+        parse_output("x=out.tsv", has_header_row=False)
+    assert parse_output("x=out.tsv:concat", has_header_row=False).rule == "concat"
+
+
 def test_rules_are_found_by_name() -> None:
     """All of aliquot's own, and functions."""
     assert rule_names() == ["concat", "sam", "csv", "lines-sorted", "json-merge", "sum", "dir"]

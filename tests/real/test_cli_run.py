@@ -308,6 +308,38 @@ def test_what_a_run_did_can_be_looked_at_and_removed(
     assert (place / "out.txt").read_text() == LINES
 
 
+def test_a_report_is_not_written_over_an_output(place: Path) -> None:
+    """Behind --html, the name of a run looks like a path."""
+    assert aliquot(place, *COPY, "--", "cat {text}").returncode == 0
+    for option in ("--html", "--png"):
+        refused = aliquot(place, "report", option, "out.txt")
+        assert refused.returncode == 2
+        assert f"aliquot report out.txt {option}" in refused.stderr
+    assert (place / "out.txt").read_text() == LINES
+    page = ("run", "--split", "text=few.txt", "--join", "page=page.html", "--", "cat {text}")
+    assert aliquot(place, *page).returncode == 0
+    assert "name another file" in aliquot(place, "report", "page.html", "--html", "page.html").stderr
+    assert "there is no folder" in aliquot(place, "report", "--html", "nowhere/page.html").stderr
+    assert (place / "page.html").read_text() == (place / "few.txt").read_text()
+
+
+def test_what_was_refused_is_no_run(place: Path) -> None:
+    """Nothing was interrupted."""
+    (place / "folder").mkdir()
+    refused = aliquot(place, "run", "--split", "text=text.txt", "--join", "out=folder", "--", "cat {text} > {out}")
+    assert refused.returncode == 2
+    assert "there are no runs here" in aliquot(place, "runs").stderr
+
+
+def test_a_run_with_units_set_aside_is_kept_and_says_so(place: Path) -> None:
+    """It is done, but somebody might want to know what failed."""
+    failing = "if grep -q '^150 ' {text}; then exit 3; fi; cat {text}"
+    assert aliquot(place, *COPY, "--keep-going", "--", failing).returncode == 1
+    assert "19,999 of 20,000 units done, 1 set aside (100.0 %)" in aliquot(place, "status", "out.txt").stdout
+    assert "out.txt is done, but with units set aside" in aliquot(place, "clean").stderr
+    assert "removed" in aliquot(place, "clean", "out.txt").stdout
+
+
 def test_a_file_says_what_to_run(place: Path) -> None:
     """What is on the command line wins, and what is resumed is what was run."""
     (place / "job.toml").write_text(

@@ -115,7 +115,7 @@ def test_an_outcome_tells_all_about_failures(what: Any, kind: str, words: str) -
     assert outcome.report.failed_units == len(BAD)
     assert outcome.report.units == UNITS - len(BAD)
     assert outcome.report.left_units == 0
-    assert "4 units set aside" in str(outcome.report)
+    assert "4 units failed" in str(outcome.report)
 
 
 def test_the_parts_of_a_job_are_joined_around_what_failed() -> None:
@@ -285,7 +285,7 @@ def test_a_worker_that_goes_bad_is_replaced(tmp_path: Path) -> None:
     assert outcome.value == list(range(3000))
     assert outcome.report.suspended_workers == 1
     assert outcome.report.flaky_steps >= 3
-    assert "1 workers suspended" in str(outcome.report)
+    assert "1 worker suspended" in str(outcome.report)
 
 
 # Input that is set aside

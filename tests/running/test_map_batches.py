@@ -189,3 +189,15 @@ def test_where_arrays_come_and_go_their_pages_stay() -> None:
     """From the first batch on: 30 MB are 7680 pages, which the kernel would have to make and clear again."""
     [faults] = aliquot.map_batches(faults_of_arrays_like_earlier_ones, range(1), on=TWO)
     assert faults < 2000
+
+
+def test_a_list_of_paths_is_told_from_what_is_in_the_files(tmp_path: Path) -> None:
+    """Elsewhere such a list means the files: here, whoever means them is told."""
+    paths = [tmp_path / name for name in ("a.txt", "b.txt")]
+    for path in paths:
+        path.write_text("1\n2\n3\n")
+    with pytest.warns(UserWarning, match=r"given the paths.*aliquot\.open") as caught:
+        assert aliquot.map_batches(len, [str(path) for path in paths]) == 2
+    assert caught[0].filename == __file__
+    assert aliquot.map_batches(len, aliquot.open(paths)) == 6
+    assert aliquot.map_batches(len, iter(paths)) == 2

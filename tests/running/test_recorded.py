@@ -229,7 +229,7 @@ def test_a_piece_is_in_all_outputs_or_in_none(numbers: Path, monkeypatch: pytest
         'cat {n} > {all}; if test -z "$MENDED" && grep -qx 3000 {n}; then echo other; else echo number; fi > {table}; '
         "cat {n} >> {table}"
     )
-    command = aliquot.Command(text, split={"n": numbers}, join={"all": "all.txt", "table": "table.csv"})
+    command = aliquot.Command(text, split={"n": numbers}, join={"all": "all.txt", "table": "table.csv:csv"})
     with pytest.raises(aliquot.AliquotError, match="header"):
         aliquot.run(command, on=TWO, progress=False)
     monkeypatch.setenv("MENDED", "yes")

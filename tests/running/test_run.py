@@ -64,7 +64,9 @@ def test_the_note_is_added_once() -> None:
     for _ in range(3):
         with pytest.raises(ValueError, match="unit 40 is bad") as caught:
             _ = outcome.value
-    assert len(caught.value.__notes__) == 1
+    advice, place = caught.value.__notes__
+    assert "max_failures=1.0 would set units aside" in advice
+    assert "unit 40" in place
 
 
 def test_where_the_seconds_went_adds_up() -> None:

@@ -32,7 +32,8 @@ def exit_code_of(error: Exception) -> int:
     from aliquot.jobs import CommandError
     from aliquot.running.outcome import UnitsFailedError
 
-    return EXIT_FAILED if isinstance(error, UnitsFailedError | CommandError) else EXIT_WRONG_USAGE
+    have_units_failed = isinstance(error, UnitsFailedError | CommandError) or getattr(error, "has_failed_a_run", False)
+    return EXIT_FAILED if have_units_failed else EXIT_WRONG_USAGE
 
 
 def exit_code_of_interrupt(error: BaseException) -> int:
@@ -84,7 +85,8 @@ def tell_failed(directory: RunDirectory, outcome: Outcome, set_aside: str | None
     units = sum(failure.stop - failure.start for failure in failures)
     what = "1 unit failed" if units == 1 else f"{format_count(units)} units failed"
     where = f"; their input is in {set_aside}" if set_aside else ""
-    click.echo(f"aliquot: stopped, as {what}, more than --max-failures allows{where}", err=True)
+    why = "more than --max-failures allows" if outcome.report.units else "and none was done"
+    click.echo(f"aliquot: stopped, as {what}, {why}{where}", err=True)
     if failures:
         click.echo(in_options(str(failures[0])), err=True)
     name = run_name(directory)

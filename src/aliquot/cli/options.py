@@ -122,7 +122,11 @@ _LIMITS = (
         metavar="N|P%",
         help="How many units may fail, or which part of them; they are set aside. Default: none.",
     ),
-    click.option("--keep-going", is_flag=True, help="Any number of units may fail."),
+    click.option(
+        "--keep-going",
+        is_flag=True,
+        help="Any number of units may fail, but not the first fifty of a command.",
+    ),
     click.option("--set-aside", metavar="PATH", help="Write the raw input of units that failed to a file."),
     click.option("--wall", "wall_seconds", type=float, metavar="SECONDS", help="Stop a step that takes longer."),
     click.option("--size", type=click.IntRange(1), metavar="N", help="A first guess of units a step; never needed."),

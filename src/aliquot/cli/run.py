@@ -137,20 +137,22 @@ def run_command(
             f"say what to divide, with --split NAME=PATH and {{NAME}} in the command\n\n  {_EXAMPLE}"
         )
     import aliquot
+    from aliquot.jobs.command import have_header_row
     from aliquot.outputs import parse_output
     from aliquot.running.options import make_options
     from aliquot.running.planning import plan_job
 
     files = parse_named(split, "--split", "reads=sample.fastq")
     reading.check_names(list(files))
-    outputs = [parse_output(told) for told in join]
+    views = {name: reading.open(paths, name) for name, paths in files.items()}
+    outputs = [parse_output(told, has_header_row=have_header_row(views.values())) for told in join]
     if sys.stdout is None and (not outputs or any(output.path == "-" for output in outputs)):
         raise click.UsageError("standard output is closed, and an output goes there: name a file with --join")
     events = JsonEvents(on_stderr=not outputs or any(output.path == "-" for output in outputs)) if as_json else None
     arguments = limits.arguments()
     job = aliquot.Command(
         text,
-        split={name: reading.open(paths, name) for name, paths in files.items()},
+        split=views,
         join=outputs,
         unordered=unordered,
         check=check,

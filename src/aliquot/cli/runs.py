@@ -13,6 +13,9 @@ from aliquot.quantities import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from aliquot.journal import RunSummary
+    from aliquot.reporting.about import About
+
+_PAGES, _PICTURES = (".html", ".htm"), (".png", ".svg", ".pdf")
 
 
 @click.command()
@@ -101,8 +104,12 @@ def report(*, run: str | None, html: str | None, png: str | None) -> None:
     from aliquot.reporting.reading import read_run
     from aliquot.reporting.text import report_lines
 
+    _check_ending("--html", html, _PAGES)
+    _check_ending("--png", png, _PICTURES)
     directory = find_run(run)
     story, about = read_run(directory)
+    for path in filter(None, (html, png)):
+        _check_target(path, about)
     if html is not None:
         from aliquot.reporting.html import html_page
 
@@ -118,6 +125,24 @@ def report(*, run: str | None, html: str | None, png: str | None) -> None:
     if html is None and png is None:
         for line in report_lines(story, about):
             click.echo(line)
+
+
+def _check_ending(option: str, path: str | None, endings: tuple[str, ...]) -> None:
+    """Behind --html, the name of a run would be taken for a path, and the output of that name written over."""
+    if path and not path.lower().endswith(endings):
+        raise UsageError(
+            f"{option} {path}: name a file that ends in {' or '.join(endings)}. "
+            f"If this is the run that is meant, it comes first: aliquot report {path} {option}"
+        )
+
+
+def _check_target(path: str, about: About) -> None:
+    known = (os.path.realpath(one) for one in (*about.inputs, *about.outputs))
+    if os.path.realpath(path) in known:
+        raise UsageError(f"{path} is what the run has made or was made from: name another file for the report")
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise UsageError(f"{path}: there is no folder {folder!r}")
 
 
 @click.command()
@@ -145,5 +170,13 @@ def clean(*, names: tuple[str, ...], everything: bool) -> None:
     for run in removed:
         click.echo(f"removed {shown_path(run.path)} ({run.status}), {format_bytes(run.size_bytes)}")
     if not removed:
-        hint = "" if everything else ": none is done. Name a run, or say --all"
-        click.echo(f"there is nothing to remove{hint}", err=True)
+        click.echo(f"there is nothing to remove{'' if everything else _why_none()}", err=True)
+
+
+def _why_none() -> str:
+    from aliquot.journal import list_runs
+
+    with_failures = [run.name for run in list_runs() if run.status == "done"]
+    if with_failures:
+        return f": {with_failures[0]} is done, but with units set aside. Name it to remove it, or say --all"
+    return ": none is done. Name a run, or say --all"

@@ -9,6 +9,7 @@ _PYTHON_TO_OPTIONS = (
     (r" \((?:fresh|resume_anyway|force)=True\)", ""),
     (r"fresh and resume_anyway cannot", "--fresh and --resume-anyway cannot"),
     (r"Local\(memory='?([^')]*)'?\)", r"--memory \1"),
+    (r"\bmax_failures=1\.0 would", "--keep-going would"),
     (r"\bmax_failures(?:=| (?=allows|is \d))", "--max-failures "),
     (r"\bwith max_failures,", "with --max-failures,"),
     (r"\bwith columns=", "with --columns"),

@@ -29,6 +29,7 @@ class RunDirectory:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(path)
         self._hold: Hold | None = None
+        self._was_made_here = False
 
     @property
     def name(self) -> str:
@@ -71,6 +72,7 @@ class RunDirectory:
             return
         try:
             _make_with_gitignore(os.path.dirname(self.path))
+            self._was_made_here = not os.path.isdir(self.path)
             os.makedirs(self.path, exist_ok=True)
             self._refuse_what_is_no_run()
             self._hold = Hold(self.holder_path, command or this_command())
@@ -87,11 +89,17 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def hold(self, command: str | None = None) -> Iterator[RunDirectory]:
-        """Hold it for a while; ``command`` is what others are told that it is held for."""
+        """Hold it for a while; ``command`` is what others are told that it is held for.
+
+        Where it was made for that, and no run was begun in it, nothing of it is left.
+        """
         self.acquire(command)
         try:
             yield self
         finally:
+            if self._was_made_here and self._hold is not None and not os.path.lexists(self.journal_path):
+                with contextlib.suppress(JournalError):
+                    self.remove()
             self.release()
 
     def holder(self) -> Holder | None:

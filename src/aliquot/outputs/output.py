@@ -27,8 +27,10 @@ class Output(NamedTuple):
     rule: str
 
 
-def parse_output(text: str) -> Output:
+def parse_output(text: str, *, has_header_row: bool = True) -> Output:
     """NAME=PATH or NAME=PATH:RULE; without a rule, the end of the path tells it.
+
+    Where what is divided has no header row (``has_header_row``), nobody can tell whether a table has one.
 
     A path that holds a colon can always be told from a rule by naming the rule: 'x=run:a:concat'.
     """
@@ -40,7 +42,7 @@ def parse_output(text: str) -> Output:
         raise UsageError(f"the output {text!r} has no path: write NAME=PATH, or NAME=- for standard output")
     if "\0" in path:
         raise UsageError(f"the output {text!r} has a zero byte in its path: no file can be called so")
-    rule = rule or _rule_by_suffix(text, path)
+    rule = rule or _rule_by_suffix(text, path, has_header_row=has_header_row)
     if path == STANDARD_OUTPUT and rule == "dir":
         raise UsageError(f"{text!r}: a directory cannot go to standard output: name one")
     if path.endswith("/") and rule != "dir":
@@ -63,7 +65,7 @@ def _path_and_rule(rest: str) -> tuple[str, str | None]:
     return (match["path"], match["rule"]) if match else (rest, None)
 
 
-def _rule_by_suffix(text: str, path: str) -> str:
+def _rule_by_suffix(text: str, path: str, *, has_header_row: bool) -> str:
     if path.endswith("/"):
         return "dir"
     suffix = os.path.splitext(path)[1].lower()
@@ -73,4 +75,10 @@ def _rule_by_suffix(text: str, path: str) -> str:
             "Name a function that joins two of them, NAME=PATH:module:function, "
             "let the command write another format, or say NAME=PATH:concat if you are sure"
         )
-    return _RULES_BY_SUFFIX.get(suffix, "concat")
+    rule = _RULES_BY_SUFFIX.get(suffix, "concat")
+    if rule == "csv" and not has_header_row:
+        raise UsageError(
+            f"{text!r}: does what the command writes for each part begin with a header row? If so, say {text}:csv, and "
+            f"it is there once; if not, {text}:concat. By itself that is known only where the input is CSV or TSV"
+        )
+    return rule

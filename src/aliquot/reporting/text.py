@@ -51,7 +51,8 @@ def status_lines(story: Story, about: About, held_by: str | None = None) -> list
     else:
         of_all = share = ""
     took = f" in {format_seconds(totals.wall_seconds)}" if totals.wall_seconds else ""
-    lines.append(f"{format_count(done_units)}{of_all} units{share}{took}")
+    aside = f" done, {format_count(totals.set_aside_units)} set aside" if totals.set_aside_units else ""
+    lines.append(f"{format_count(done_units)}{of_all} units{aside}{share}{took}")
     lines.append(_speed(story, about, finished_units, is_held=held_by is not None))
     workers = (
         f"{number_of(totals.workers, 'worker')} on {number_of(totals.cores, 'core')}" if totals.cores else "not begun"

@@ -19,9 +19,15 @@ _LOOK_SECONDS = 0.005
 _TELL_SECONDS, _TELLING_PART = 0.1, 0.05
 
 
-def count_units(view: VirtualFile) -> tuple[int, Growing | None]:
-    """How many units a view has, or the first of them, and who counts the others while these are worked on."""
+def count_units(view: VirtualFile, *, may_fail: bool = False) -> tuple[int, Growing | None]:
+    """How many units a view has, or the first of them, and who counts the others while these are worked on.
+
+    Where units may fail, a bad one is no reason to refuse them all, wherever it is.
+    """
     source = view.source
+    if may_fail:
+        for one in source.constituents():
+            one.expect_bad_units()
     if source.can_be_counted_meanwhile and view.is_open_ended and _size_bytes(source.paths()) >= _LEAST_BYTES:
         growing = Growing(view)
         if not source.complete:

@@ -3,13 +3,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aliquot.errors import AliquotError, JobError
+from aliquot.errors import AliquotError, DataError, JobError
 from aliquot.quantities import format_bytes, format_count, format_seconds, number_of
 from aliquot.running.spoiled import why_not_enough
 from aliquot.workers.stepping import add_note
 
 if TYPE_CHECKING:
     from aliquot.virtual_file import RowRange
+
+_MOST_NAMED = 5  # failures beside the first
 
 
 class Failure(NamedTuple):
@@ -139,13 +141,13 @@ class Report(NamedTuple):
         lost = f", {number_of(self.lost_workers, 'worker')} lost" if self.lost_workers else ""
         memory = f", at most {format_bytes(self.peak_bytes)} a worker" if self.peak_bytes else ""
         notes = [
-            f", {format_count(count)} {what}"
-            for count, what in (
-                (self.exhausted_steps, "steps stopped for memory"),
-                (self.flaky_steps, "steps failed once"),
-                (self.suspended_workers, "workers suspended"),
-                (self.failed_units, "units set aside"),
-                (self.left_units, "units not begun"),
+            f", {number_of(count, noun)} {what}"
+            for count, noun, what in (
+                (self.exhausted_steps, "step", "stopped for memory"),
+                (self.flaky_steps, "step", "failed once"),
+                (self.suspended_workers, "worker", "suspended"),
+                (self.failed_units, "unit", "failed"),
+                (self.left_units, "unit", "not begun"),
             )
             if count
         ]
@@ -222,9 +224,22 @@ def raise_failures(failures: tuple[Failure, ...], max_failures: float | None = N
     if isinstance(first.exception, Exception) and not isinstance(first.exception, StopIteration):
         error = first.exception
         if len(failures) > 1:
-            add_note(error, f"aliquot: {len(failures)} failures, of which this is the first")
-        if why := why_not_enough(failures, max_failures, units):
-            add_note(error, f"aliquot: {why}")
-        add_note(error, f"aliquot: {first}")
-    cause = RemoteTraceback(first.traceback) if first.traceback else None
-    raise error from cause
+            others = _told_in_short(failures[1:])
+            add_note(error, f"aliquot: {len(failures)} failures, of which this is the first; also {others}")
+        why = why_not_enough(failures, max_failures, units)
+        add_note(error, f"aliquot: {why or 'max_failures=1.0 would set units aside that fail, and do all others'}")
+        if not isinstance(error, DataError):
+            add_note(error, f"aliquot: {first}")
+    if isinstance(error, DataError):
+        error.has_failed_a_run = True
+        raise error from None  # it says where it is; who found it is of no interest
+    raise error from (RemoteTraceback(first.traceback) if first.traceback else None)
+
+
+def _told_in_short(failures: Sequence[Failure]) -> str:
+    units = [
+        str(failure.start) if failure.stop == failure.start + 1 else f"{failure.start} to {failure.stop - 1}"
+        for failure in failures[:_MOST_NAMED]
+    ]
+    more = f" and {len(failures) - _MOST_NAMED} more" if len(failures) > _MOST_NAMED else ""
+    return f"{'unit' if len(failures) == 1 else 'units'} {', '.join(units)}{more}"

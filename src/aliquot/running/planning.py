@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,6 +72,7 @@ def plan_batches(
         called = call_on_datasets(called, source)
         if options.set_aside is not None:
             source.source.header(0)  # refuses what cannot be written to one file
+    _warn_of_paths(source)
     found, units, sent, growing = _items_of(source, options)
     plan = Plan(
         stepper=BatchStepper(called.function, found, called.join),
@@ -86,6 +88,19 @@ def plan_batches(
         growing=growing,
     )
     return _kept(plan)
+
+
+def _warn_of_paths(source: Any) -> None:
+    """In a dict, and for `open`, a list of paths means what is in the files; here it is a list as any other."""
+    if not isinstance(source, list | tuple) or not source:
+        return
+    if all(isinstance(item, str | os.PathLike) for item in source) and os.path.isfile(source[0]):
+        # Of the user's line: above it are the call, what checks its arguments, and two of ours.
+        warnings.warn(
+            f"the {len(source)} items are paths, and the function is given the paths. For what is in the files: "
+            "aliquot.map_batches(function, aliquot.open(paths)); where paths are meant, pass iter(paths)",
+            stacklevel=5,
+        )
 
 
 def plan_job(job: Job, options: Options) -> Plan:
@@ -124,7 +139,7 @@ def _plan_command(command: Command, options: Options) -> Plan:
     keeping = keep_command(command, options)
     _check_set_aside(command, options)
     directory = RunDirectory(keeping.directory)
-    units, growing = count_units(command.source)
+    units, growing = count_units(command.source, may_fail=options.max_failures > 0)
     stepper = StreamStepper if command.mode == "stream" else CommandStepper
     step_cores = _cores_of_step(command, options.site.cores)
     return Plan(
@@ -217,7 +232,7 @@ def _items_of_file(source: Any, options: Options) -> _Found:
             return _Found(RangeItems(records), len(records))
         return _Found(SentItems(), len(records), records)
     # Once, here: the workers find the index in the cache.
-    units, growing = count_units(view)
+    units, growing = count_units(view, may_fail=options.max_failures > 0)
     return _Found(SourceItems(view), units, growing=growing)
 
 

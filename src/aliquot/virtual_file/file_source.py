@@ -87,6 +87,10 @@ class FileSource(Source):
         """Through the user's cache."""
         self._units.share()
 
+    def expect_bad_units(self) -> None:
+        """As long as it is certain where they end."""
+        self._units.expect_bad_units()
+
     def expected_units(self) -> int:
         """By the size of those that are known."""
         if self.complete or not self.known_units or self.storage.known_size_bytes is None:

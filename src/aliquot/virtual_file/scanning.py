@@ -46,6 +46,7 @@ class ScannedUnits(Units):
         self._total: int | None = None
         self._next_check = 0
         self._recently_found: dict[int, int] = {}
+        self._are_bad_units_expected = False
         # What is wrong with the end of the file, once it was seen: all later calls say the same.
         self._fault: DataError | None = None
         self._stamp = self._cache.stamp()  # of the record that is known here
@@ -95,6 +96,10 @@ class ScannedUnits(Units):
             with self._progress:
                 self._scanning = False
                 self._progress.notify_all()
+
+    def expect_bad_units(self) -> None:
+        """Do not refuse the file for what is in one of its units, as long as it is certain where that ends."""
+        self._are_bad_units_expected = True
 
     def share(self) -> None:
         """Save it, also unfinished: other processes look there before they count by themselves.
@@ -215,7 +220,7 @@ class ScannedUnits(Units):
         if not sample:
             return
         try:
-            self._check(sample)
+            self._check_content(sample)
         except Malformed as fault:
             byte = self._content_start + self._index.block_count * BLOCK_BYTES + offset
             self._raise(fault, byte + (fault.byte_within or 0), unit)
@@ -261,9 +266,13 @@ class ScannedUnits(Units):
             begin = self.byte_of(whole_units - 1)
             last = self._storage.read_at(begin, self._content_end() - begin)
             try:
-                self._check(last if last.endswith(b"\n") else last + b"\n")
+                self._check_content(last if last.endswith(b"\n") else last + b"\n")
             except Malformed as fault:
                 self._raise(fault, begin + (fault.byte_within or 0), whole_units - 1)
+
+    def _check_content(self, unit: bytes) -> None:
+        if not self._are_bad_units_expected:
+            self._check(unit)
 
     def _raise(self, fault: Malformed, byte: int, unit: int) -> NoReturn:
         raise DataError(fault.problem, path=self._storage.path, unit=unit, byte=byte, advice=fault.advice) from fault

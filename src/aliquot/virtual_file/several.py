@@ -82,6 +82,11 @@ class FilesInOrder(Source):
                 file.share_index()
                 return
 
+    def expect_bad_units(self) -> None:
+        """In any of them."""
+        for file in self._files:
+            file.expect_bad_units()
+
     def expected_units(self) -> int:
         """As if the files that nobody has counted yet were like those that somebody has."""
         begun = [file for file in self._files[: len(self._ends())] if file.known_units]

@@ -97,6 +97,9 @@ class Source(ABC):
     def share_index(self) -> None:
         """Let other processes that have opened it know what is known here."""
 
+    def expect_bad_units(self) -> None:
+        """Whoever reads a bad unit will see to it: do not refuse all for one that is found while counting."""
+
     def expected_units(self) -> int:
         """About how many units there will be, by what is known."""
         return self.known_units

@@ -35,6 +35,9 @@ class Units(ABC):
     def share(self) -> None:
         """Let other processes know what is known here, if that is for them to use."""
 
+    def expect_bad_units(self) -> None:
+        """Do not refuse the file for what is in one of its units."""
+
     @abstractmethod
     def byte_of(self, unit: int) -> int:
         """Where a known unit begins; one past the last unit is the end of the content."""

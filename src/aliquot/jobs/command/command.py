@@ -3,7 +3,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from aliquot.errors import JobStateError, UsageError
@@ -17,6 +17,7 @@ from aliquot.quantities import as_count
 from aliquot.virtual_file import Source, VirtualFile, open, together
 from aliquot.virtual_file.file_source import FileSource
 from aliquot.virtual_file.sequences import ItemsSource
+from aliquot.virtual_file.several import FilesInOrder
 from aliquot.virtual_file.storage import compression_by_name
 
 # Paths of the files that each output consists of, in order.
@@ -66,8 +67,8 @@ class Command(Job):
     ) -> None:
         if not split:
             raise UsageError("a command has something to split: split={'reads': 'sample.fastq'}")
-        outputs = _as_outputs(join)
         views = [file if isinstance(file, VirtualFile) else open(file) for file in split.values()]
+        outputs = _as_outputs(join, views)
         for name, view in zip(split, views, strict=True):
             if len(view.source.members()) > 1:
                 raise UsageError(f"{name!r} is several files, cut at the same units: give each of them its own name")
@@ -302,13 +303,24 @@ class Command(Job):
         return tuple(paths)
 
 
-def _as_outputs(join: Mapping[str, str] | Sequence[Output] | None) -> tuple[Output, ...]:
+def have_header_row(views: Iterable[VirtualFile]) -> bool:
+    """Whether each part that is cut off one of these begins with a header row, which a command may pass on."""
+    sources = [
+        one for view in views for one in view.source.constituents() if isinstance(one, FileSource | FilesInOrder)
+    ]
+    return any(one.reading()["name"] in ("csv", "tsv") and one.header(1) for one in sources)
+
+
+def _as_outputs(join: Mapping[str, str] | Sequence[Output] | None, views: Sequence[VirtualFile]) -> tuple[Output, ...]:
     if join is None or not join:
         return (_STANDARD_OUTPUT,)
     if isinstance(join, str):
         raise UsageError(f"join={join!r}: say what each output is called: join={{'sam': 'out.sam'}}")
     if isinstance(join, Mapping):
-        return tuple(parse_output(f"{name}={os.fspath(path)}") for name, path in join.items())
+        has_header_row = have_header_row(views)
+        return tuple(
+            parse_output(f"{name}={os.fspath(path)}", has_header_row=has_header_row) for name, path in join.items()
+        )
     return tuple(Output(*output) for output in join)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aliquot.errors import DataError, Malformed, UsageError
+from aliquot.quantities import number_of
 from aliquot.virtual_file.boundaries import Boundaries, EveryLines, QuotedLines
 from aliquot.virtual_file.formats.format import Format
 from aliquot.virtual_file.formats.lines import check_encoding, decode_text, refuse_utf16
@@ -91,7 +92,11 @@ class Csv(Format):
         columns = self._columns(header)
         for number, row in enumerate(rows):
             if len(row) != len(columns):
-                problem = f"has {len(row)} fields, and the header has {len(columns)}" if row else "is a blank row"
+                problem = (
+                    f"has {number_of(len(row), 'field')}, and the header has {len(columns)}"
+                    if row
+                    else "is a blank row"
+                )
                 raise Malformed(problem, unit_within=number, advice="Mend the row, or check the delimiter")
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
