@@ -214,6 +214,16 @@ def test_an_output_that_exists_is_not_replaced_unasked(place: Path) -> None:
     assert (refused.returncode, out.read_text()) == (2, "mine again\n")
 
 
+def test_what_went_into_a_pipe_is_made_again(place: Path) -> None:
+    """It is not there any more, however often the same was run."""
+    os.mkfifo(place / "pipe")
+    copy = ("run", "--split", "text=text.txt", "--join", "out=pipe", "--", "cat {text}")
+    for _ in range(2):
+        with subprocess.Popen(["timeout", "20", "cat", "pipe"], cwd=place, stdout=subprocess.PIPE, text=True) as reader:
+            assert aliquot(place, *copy).returncode == 0
+            assert reader.communicate()[0] == LINES
+
+
 def test_units_that_fail_are_set_aside(place: Path) -> None:
     """Exit code 1; the third line says which and where; without leave, the run stops and says how to go on."""
     failing = "if grep -q '^150 ' {text}; then echo no 150 >&2; exit 3; fi; cat {text}"

@@ -166,7 +166,7 @@ def test_ctrl_c_ends_a_loop_over_a_stream(tmp_path: Path) -> None:
 
 
 def test_a_nursery_that_is_killed_amid_a_run_costs_nothing(tmp_path: Path) -> None:
-    """Its workers go on, and the run completes."""
+    """Its workers are replaced, as nobody watches them any more, and the run completes."""
     began, go = tmp_path / "began", tmp_path / "go"
     source = (
         f"from tests.running.functions import wait_for\n"
@@ -199,6 +199,18 @@ def test_workers_that_die_are_replaced_after_the_nursery_died(tmp_path: Path) ->
     wait_until(lambda: not is_running(nursery), "the nursery is gone")
     go.touch()
     assert list(values) == list(range(100))
+
+
+def test_limits_hold_after_the_nursery_died(tmp_path: Path) -> None:
+    """It was the one who watched: a unit that hangs would do so for ever."""
+    function = functools.partial(block_at, 50, str(tmp_path / "never"))
+    values = aliquot.imap(function, range(100), target_seconds=0, wall_seconds=1, max_failures=1, on=TWO)
+    got: list[Any] = [next(values)]
+    kill([the_nursery()._process])
+    got += values
+    (failure,) = [value for value in got if isinstance(value, aliquot.Failure)]
+    assert (failure.start, failure.stop, failure.kind) == (50, 51, "hung")
+    assert [value for value in got if value is not failure] == [unit for unit in range(100) if unit != 50]
 
 
 @pytest.mark.parametrize("ordered", [True, False])

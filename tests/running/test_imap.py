@@ -3,13 +3,15 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
+import os
 import threading
 import time
+import warnings
 import weakref
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -198,3 +200,37 @@ def test_work_begins_before_the_first_value_is_asked_for(tmp_path: Path) -> None
     values: Any = aliquot.imap(functools.partial(note_in, str(tmp_path)), range(4), on=TWO)
     wait_until(lambda: calls_in(str(tmp_path)) > 0, "a unit is started")
     assert list(values) == [0, 1, 2, 3]
+
+
+class Named(NamedTuple):
+    """As users have them: what is called so need not be a number."""
+
+    nbytes: Any
+
+
+def make_named(number: int) -> Named:
+    return Named("many" if number % 2 else 10**12)
+
+
+def test_values_may_have_any_attribute() -> None:
+    """What they weigh is asked of arrays alone."""
+    assert list(aliquot.imap(make_named, range(10), on=TWO)) == [make_named(number) for number in range(10)]
+
+
+def test_a_stream_is_of_no_use_in_a_process_that_was_forked() -> None:
+    """There is no run behind it: to wait would be for ever."""
+    values = aliquot.imap(double, range(1000), on=TWO)
+    assert next(values) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: nothing of theirs is used
+        child = os.fork()
+    if child == 0:
+        try:
+            for _ in values:
+                pass
+        except aliquot.UsageError:
+            os._exit(7)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert list(values) == [2 * number for number in range(1, 1000)]

@@ -327,6 +327,23 @@ def test_garbage_behind_zstd_frames_is_refused(tmp_path: Path, garbage: bytes, p
         len(aliquot.open(path))
 
 
+@pytest.mark.parametrize("members", [1, 100])
+def test_nothing_is_made_up_behind_the_cut_of_a_gzip_file(tmp_path: Path, members: int) -> None:
+    """What is decoded behind it may look like lines; a slice behind it gets none of that."""
+    lines = [b"%d line %d\n" % (number, number * number % 97) for number in range(500_000)]
+    every = len(lines) // members
+    data = b"".join(gzip.compress(b"".join(lines[at : at + every]), 1) for at in range(0, len(lines), every))
+    random = Random(1)
+    for cut in [random.randrange(len(data) // 4, len(data)) for _ in range(25)]:
+        path = write(tmp_path / f"{cut}.txt.gz", data[:cut])
+        got: list[str] = []
+        with refused("damaged|cut short", path=path):
+            got += aliquot.open(path)
+        assert [f"{line}\n".encode() for line in got] == lines[: len(got)]
+        with refused("damaged|cut short", path=path):
+            aliquot.open(path)[450_000:450_010].batch()
+
+
 @pytest.mark.parametrize("kind", ["zstd", "pzstd"])
 def test_a_truncated_zstd_file_is_refused(tmp_path: Path, kind: str, program: Program) -> None:
     """Cut in a frame; zstd has no mark for its end."""

@@ -159,7 +159,11 @@ def _is_of_use(journal: Journal, keeping: Keeping) -> bool:
     if journal.get("status") != "done":
         return True
     made = journal.get("made", {})
-    return all(made.get(output.path) == state_of(output.path) is not None for output in keeping.outputs)
+    return all(
+        # What went into a pipe or to a terminal is not there any more.
+        (os.path.isfile(output.path) or os.path.isdir(output.path)) and made.get(output.path) == state_of(output.path)
+        for output in keeping.outputs
+    )
 
 
 def _made_by(path: str) -> dict[str, Any]:

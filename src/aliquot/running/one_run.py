@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aliquot import workers
 from aliquot.coordinator import AppendAsTheyCome, AppendInOrder, Coordinator, Joining, MergeAsTree
+from aliquot.errors import UsageError
 from aliquot.running import learned
 from aliquot.running.driver import Stopper, drive, handle
 from aliquot.running.here import run_here
@@ -286,6 +287,8 @@ class _Flow:
 
     def get(self) -> deque[list[Any]] | BaseException | None:
         """Some of those that there are, as soon as there are some; after the last of them None, or what went wrong."""
+        if self._process != os.getpid():
+            raise UsageError("this stream of values is that of another process, which has forked this one")
         with self._changed:
             while not self._values and not self._end and not self.is_over:
                 self._changed.wait()
@@ -306,7 +309,16 @@ class _Flow:
 
 def _weight(values: list[Any]) -> int:
     """About how many bytes they take."""
-    return sum(getattr(value, "nbytes", 0) or sys.getsizeof(value, 0) for value in values)
+    return sum(_array_bytes(value) or sys.getsizeof(value, 0) for value in values)
+
+
+def _array_bytes(value: Any) -> int:
+    """As arrays tell it; what a user's own class calls so may be anything, and may raise."""
+    try:
+        told = 0 if isinstance(value, tuple) else value.nbytes
+    except Exception:
+        return 0
+    return told if type(told) is int else 0
 
 
 def _run_into(plan: Plan, flow: _Flow) -> None:

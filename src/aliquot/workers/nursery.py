@@ -143,6 +143,10 @@ class Nursery:
         except ChildProcessError:
             return False
 
+    def open_end(self) -> int:
+        """A descriptor that can be read once it has ended, for whoever opens it to close."""
+        return os.pidfd_open(self._process)
+
     def kill_itself(self) -> None:
         """End it at once."""
         if self.parent == os.getpid():

@@ -45,7 +45,7 @@ class WorkerProcess:
         self.joining = -1  # the result that it joins another one into, if it does
         self.has_asked = False  # for items of its present span
         self.was_killed = False  # by a signal that nothing survives
-        self.is_suspended = False  # killed by us, through no fault of its step
+        self.replaced_because = ""  # why it was killed by us, through no fault of its step
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
         out, their_out = os.pipe()
         err, their_err = os.pipe()
@@ -65,6 +65,17 @@ class WorkerProcess:
             os.close(their_out)
             os.close(their_err)
 
+    def replace(self, why: str) -> None:
+        """Kill it, and remember why; one that has not told its process number yet, once it does: see `ready`."""
+        self.replaced_because = why
+        self.kill()
+
+    def ready(self, process: int) -> None:
+        """It has told its process number."""
+        self.process = process
+        if self.replaced_because:
+            self.kill()
+
     def kill(self) -> None:
         """End it and all that it started, at once."""
         if self.process is None:
@@ -77,8 +88,8 @@ class WorkerProcess:
         """Why it is gone, in words. Waits until it is: what it held must be free before another takes its place."""
         exit_code = self._nursery.exit_code(self._token, wait_seconds=0.3)
         self.was_killed = exit_code == -signal.SIGKILL
-        if self.is_suspended:
-            return "steps failed there that others finished, so it was replaced"
+        if self.replaced_because:
+            return f"{self.replaced_because}, so it was replaced"
         if self.cell.verdict == cell.EXHAUSTED:
             held, allowed = format_bytes(self.cell.held_bytes), format_bytes(self.cell.allowed_bytes)
             return f"it held {held} and was allowed {allowed}, so it was stopped"

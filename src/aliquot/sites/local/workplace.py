@@ -95,6 +95,7 @@ class Workplace:
         self._cage = self._open_cage() if is_caged else None
         self._kills = 0  # by the kernel, in the cage
         self._are_wary = False  # whether a worker has died of its unit
+        self._nursery_end = -1
         self._nursery = self._take_nursery()
         try:
             for _ in range(self._places):
@@ -104,7 +105,11 @@ class Workplace:
             raise
 
     def _take_nursery(self) -> Nursery:
-        return take_nursery(None if self._total_bytes is None else self._total_bytes // self._places)
+        nursery = take_nursery(None if self._total_bytes is None else self._total_bytes // self._places)
+        with contextlib.suppress(OSError):  # gone already, which is noticed when it is asked for a worker
+            self._nursery_end = nursery.open_end()
+            self._poll.register(self._nursery_end, select.EPOLLIN)
+        return nursery
 
     @property
     def expected_workers(self) -> int:
@@ -182,8 +187,7 @@ class Workplace:
             case Allow():
                 worker.cell.allow(command.allowed_bytes)
             case Suspend():
-                worker.is_suspended = True
-                worker.kill()
+                worker.replace("steps failed there that others finished")
 
     def join(self, command: Join, first: Packed, second: Packed) -> None:
         """Have a worker join two results."""
@@ -208,6 +212,8 @@ class Workplace:
                     if self._is_interrupted:
                         raise InterruptedRunError
                     until_seconds = 0.0  # somebody wants the caller to look
+                if descriptor == self._nursery_end:
+                    self._replace_orphans()
                 if descriptor in self._watched:
                     self._read(*self._watched[descriptor])
             if until_seconds is not None and until_seconds <= time.monotonic():
@@ -226,7 +232,9 @@ class Workplace:
 
     def let_workers_end(self) -> None:
         """All is done: close the channels of the workers, at which they end, and pass on what they still print."""
-        self._poll.unregister(self._interrupt)
+        for descriptor in (self._interrupt, self._nursery_end):
+            if descriptor >= 0:
+                self._poll.unregister(descriptor)
         for worker in self._workers.values():
             self._unwatch(worker.channel.fileno())
             worker.channel.close()
@@ -246,7 +254,7 @@ class Workplace:
     def close(self) -> None:
         """Kill all workers that are left, with all that they started; pass on what they had printed."""
         with contextlib.ExitStack() as stack:
-            stack.callback(self._nursery.release)
+            stack.callback(self._forget_nursery)
             stack.callback(self._remove_places)
             stack.callback(os.close, self._interrupt)
             stack.callback(self._poll.close)
@@ -297,7 +305,7 @@ class Workplace:
             if self._nursery.is_alive:
                 raise
             # Somebody has just killed it. Where that goes on, the next one ends the run.
-            self._renew_nursery()
+            self._replace_orphans()
             worker = self._make_worker()
         self._next_number += 1
         self._workers[worker.number] = worker
@@ -324,8 +332,21 @@ class Workplace:
         )
 
     def _renew_nursery(self) -> None:
-        self._nursery.release()
+        self._forget_nursery()
         self._nursery = self._take_nursery()
+
+    def _forget_nursery(self) -> None:
+        self._nursery.release()
+        end, self._nursery_end = self._nursery_end, -1
+        if end >= 0:
+            os.close(end)  # and so it is not polled any more
+
+    def _replace_orphans(self) -> None:
+        """Nobody sees to it any more that these take neither too much nor too long."""
+        self._renew_nursery()
+        for worker in self._workers.values():
+            if not worker.replaced_because:
+                worker.replace("the process that watched it has ended")
 
     def _lose_worker(self, worker: WorkerProcess) -> None:
         self._unwatch(worker.channel.fileno())
@@ -344,7 +365,7 @@ class Workplace:
             start = stop = 0  # it had sent up all that it had begun
         elif start == stop or self._is_streaming:
             start = worker.reported_to  # between steps, sending up what it had done, or all of it is in one program
-        is_innocent = worker.is_suspended or verdict == verdicts.REPLACED
+        is_innocent = bool(worker.replaced_because) or verdict == verdicts.REPLACED
         if verdict == verdicts.EXHAUSTED and start == stop and worker.joining < 0:
             if worker.has_asked and worker.cell.unstarted_units() > 0:
                 # Its next unit was on its way here, and alone too large.
@@ -379,7 +400,7 @@ class Workplace:
         if self._false_starts >= _MOST_FALSE_STARTS:
             raise SiteError(f"workers cannot be started: {self._false_starts} ended at once. The last one: {reason}")
         if not self._nursery.is_alive:
-            self._renew_nursery()
+            self._replace_orphans()
         self._start_worker()
 
     def _send(self, worker: WorkerProcess, kind: str, numbers: tuple[Any, ...], value: Packed | None = None) -> None:
@@ -413,7 +434,7 @@ class Workplace:
                 worker.has_asked = True
                 self._send_items(worker, *message.numbers)
             case messages.READY:
-                (worker.process,) = message.numbers
+                worker.ready(*message.numbers)
             case messages.FAILED:
                 span, start, stop, summary, trace, shown, spoiled = message.numbers
                 assert message.value is not None

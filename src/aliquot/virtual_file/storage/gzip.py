@@ -5,8 +5,10 @@ two (finding block boundaries costs three times the decoding, and pays from four
 best, 14 s when read in small pieces, and lets a flipped bit pass, which rapidgzip refuses.
 
 rapidgzip does not take well to a file that is cut short: it may end quietly, or abort the whole process. So it is never
-shown the end of the file: behind it, it sees many empty gzip members, which add no content to a whole file and are no
-continuation of one that was cut. A reader that has raised is not used again, as it would go on behind the damage.
+shown the end of the file: behind it, it sees many empty gzip members, which add no content to a whole file. What is
+decoded of one that was cut may go on into them for a while, and is garbage: so nothing that may be near the end is
+given to anybody before the end was seen, and found to be one. A reader that has raised is not used again, as it would
+go on behind the damage.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ _PIECE_BYTES = 4 * 1024 * 1024
 _FIRST_PIECE_BYTES = 256 * 1024
 _FEWEST_CORES_WORTH_PARALLEL_DECODING = 4
 _MOST_OPEN_READERS = 8
+# It tells where the chunk begins that it is in, and chunks have up to 4 MiB of the file.
+_NEAR_END_BYTES = 5 * 1024 * 1024
 _EMPTY_MEMBERS = gzip.compress(b"", mtime=0) * 4096
 
 _readers: OrderedDict[int, GzipStorage] = OrderedDict()
@@ -145,8 +149,8 @@ class GzipStorage(Storage):
             if reader.tell() != offset:
                 reader.seek(offset)
             recent = reader.read(length)
-            if len(recent) < length and self._size_bytes is None:
-                self._check_end(reader, offset + len(recent))
+            if self._size_bytes is None and (len(recent) < length or self._is_near_end(reader)):
+                self._check_end(reader, offset)
         except Exception as error:
             self._close()
             if isinstance(error, DataError):
@@ -154,11 +158,15 @@ class GzipStorage(Storage):
             raise self._damaged("the compressed data is damaged or cut short behind this byte", offset) from error
         self._recent_offset, self._recent = offset, recent
 
-    def _check_end(self, reader: Any, end: int) -> None:
-        if reader.read(1):
-            return
+    def _is_near_end(self, reader: Any) -> bool:
+        return bool(reader.tell_compressed() > (self.identity.size_bytes - _NEAR_END_BYTES) * 8)
+
+    def _check_end(self, reader: Any, offset: int) -> None:
+        """Decode on to the end; raise if it is none."""
+        while reader.read(_PIECE_BYTES):
+            pass
         if reader.tell_compressed() != (self.identity.size_bytes + len(_EMPTY_MEMBERS)) * 8:
-            raise self._damaged("the compressed data is cut short", end)
+            raise self._damaged("the compressed data is cut short behind this byte", offset)
         self._size_bytes = reader.tell()
 
     def _damaged(self, problem: str, byte: int) -> DataError:
