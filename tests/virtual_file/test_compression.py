@@ -334,7 +334,8 @@ def test_nothing_is_made_up_behind_the_cut_of_a_gzip_file(tmp_path: Path, member
     every = len(lines) // members
     data = b"".join(gzip.compress(b"".join(lines[at : at + every]), 1) for at in range(0, len(lines), every))
     random = Random(1)
-    for cut in [random.randrange(len(data) // 4, len(data)) for _ in range(25)]:
+    # The first one gave 400 lines that nobody had written.
+    for cut in [1_084_784, *(random.randrange(len(data) // 4, len(data)) for _ in range(25))]:
         path = write(tmp_path / f"{cut}.txt.gz", data[:cut])
         got: list[str] = []
         with refused("damaged|cut short", path=path):
