@@ -9,6 +9,7 @@ import lzma
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -327,6 +328,16 @@ def test_garbage_behind_zstd_frames_is_refused(tmp_path: Path, garbage: bytes, p
         len(aliquot.open(path))
 
 
+def whole_lines_in(data: bytes) -> int:
+    """Of a gzip file that was cut, by another decoder."""
+    lines = 0
+    while data:
+        decoder = zlib.decompressobj(31)
+        lines += decoder.decompress(data).count(b"\n")
+        data = decoder.unused_data
+    return lines
+
+
 @pytest.mark.parametrize("members", [1, 100])
 def test_nothing_is_made_up_behind_the_cut_of_a_gzip_file(tmp_path: Path, members: int) -> None:
     """What is decoded behind it may look like lines; a slice behind it gets none of that."""
@@ -342,7 +353,8 @@ def test_nothing_is_made_up_behind_the_cut_of_a_gzip_file(tmp_path: Path, member
             got += aliquot.open(path)
         assert [f"{line}\n".encode() for line in got] == lines[: len(got)]
         with refused("damaged|cut short", path=path):
-            aliquot.open(path)[450_000:450_010].batch()
+            behind = 100 + whole_lines_in(data[:cut])
+            aliquot.open(path)[behind : behind + 3].batch()
 
 
 @pytest.mark.parametrize("kind", ["zstd", "pzstd"])
