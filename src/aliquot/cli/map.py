@@ -27,7 +27,7 @@ from aliquot.cli.wording import in_options
 )
 @click.option("--columns", metavar="A,B,...", help="Which columns of a table are read. Default: all.")
 @click.option("--as", "form", metavar="FORM", help="What a batch of a table is: awkward, numpy, pandas, arrow, ...")
-@click.option("-o", "--out", metavar="PATH", help="Write the value to a file: .json, or .pkl for a pickle.")
+@click.option("-o", "--out", metavar="PATH", help="Write the value to a file, new or not: .json, or .pkl for a pickle.")
 @click.option("--run-dir", metavar="DIR", help="Record what is done there: the same command again goes on with it.")
 @click.option("--fresh", is_flag=True, help="With --run-dir: begin anew, whatever an earlier run has done.")
 @click.option("--resume-anyway", is_flag=True, help="With --run-dir: go on, though files or FUNCTION changed.")

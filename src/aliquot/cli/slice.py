@@ -13,7 +13,9 @@ from aliquot.errors import UsageError
 @click.argument("files", nargs=-1)
 @click.argument("units", metavar="START:STOP")
 @reading_options
-@click.option("-o", "--out", metavar="PATH", help="Write to a file, whole or not at all, instead of standard output.")
+@click.option(
+    "-o", "--out", metavar="PATH", help="Write to a file, new or not, whole or not at all, instead of standard output."
+)
 def slice_units(*, files: tuple[str, ...], units: str, reading: Reading, out: str | None) -> None:
     """Print the units START up to, not including, STOP of FILES, counted from 0.
 
