@@ -38,6 +38,9 @@ class Units(ABC):
     def expect_bad_units(self) -> None:
         """Do not refuse the file for what is in one of its units."""
 
+    def refuse_bad_unit(self, units: int | None) -> None:
+        """Raise if one of the first ``units`` is known to be bad, and none is expected to be."""
+
     @abstractmethod
     def byte_of(self, unit: int) -> int:
         """Where a known unit begins; one past the last unit is the end of the content."""
@@ -58,10 +61,12 @@ class EqualUnits(Units):
         self._cache = cache
         # How much of a compressed file was read to learn its size.
         self._seen_bytes = 0
+        self._is_saved = self.complete
         if not self.complete:
             record = cache.load(storage.identity)
             if record is not None:
                 storage.restore_state(record.storage_state)
+                self._is_saved = True
 
     @property
     def known(self) -> int:
@@ -77,7 +82,7 @@ class EqualUnits(Units):
 
     def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
         """Only a compressed file has to be read to learn its size."""
-        if not self.complete:
+        if not self._is_saved:
             at = self._seen_bytes
             for piece in self._storage.pieces(at, threads=os.cpu_count() or 1):
                 at += len(piece)
@@ -93,6 +98,7 @@ class EqualUnits(Units):
                     storage_state=self._storage.saved_state(),
                 )
             )
+            self._is_saved = True
         size = self._storage.known_size_bytes
         assert size is not None
         excess = (size - self._content_start) % self._unit_bytes

@@ -6,9 +6,9 @@ best, 14 s when read in small pieces, and lets a flipped bit pass, which rapidgz
 
 rapidgzip does not take well to a file that is cut short: it may end quietly, or abort the whole process. So it is never
 shown the end of the file: behind it, it sees many empty gzip members, which add no content to a whole file. What is
-decoded of one that was cut may go on into them for a while, and is garbage: so nothing that may be near the end is
-given to anybody before the end was seen, and found to be one. A reader that has raised is not used again, as it would
-go on behind the damage.
+decoded of one that was cut may go on into them for a while, and is garbage: so once it has read a byte of them, nothing
+more is given to anybody before the end was seen, and found to be one. A reader that has raised is not used again, as it
+would go on behind the damage.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _PIECE_BYTES = 4 * 1024 * 1024
 _FIRST_PIECE_BYTES = 256 * 1024
 _FEWEST_CORES_WORTH_PARALLEL_DECODING = 4
 _MOST_OPEN_READERS = 8
-# It tells where the chunk begins that it is in, and chunks have up to 4 MiB of the file.
-_NEAR_END_BYTES = 5 * 1024 * 1024
+# Of what is decoded to see the end, so much is kept for whoever reads on.
+_MOST_KEPT_BYTES = 16 * 1024 * 1024
 _EMPTY_MEMBERS = gzip.compress(b"", mtime=0) * 4096
 
 _readers: OrderedDict[int, GzipStorage] = OrderedDict()
@@ -55,6 +55,7 @@ class GzipStorage(Storage):
             raise MissingExtraError("Reading a plain gzip file", "gzip") from None
         self._rapidgzip: Any = rapidgzip
         self._reader: Any = None
+        self._file: _WithEmptyMembers | None = None  # what the reader reads
         self._seek_points = b""
         self._size_bytes: int | None = None
         # The piece that was decoded last: an index and the reader that follows it want the same bytes.
@@ -99,9 +100,14 @@ class GzipStorage(Storage):
         # Small at first: who reads a slice in the middle may not want much more.
         length = _PIECE_BYTES if start == 0 else _FIRST_PIECE_BYTES
         while stop is None or at < stop:
+            wanted = length if stop is None else min(length, stop - at)
             with self._lock:
-                self._decode(at, length if stop is None else min(length, stop - at))
-                piece = self._recent
+                if 0 <= at - self._recent_offset < len(self._recent):
+                    self.check_unchanged()
+                else:
+                    self._decode(at, wanted)
+                within = at - self._recent_offset
+                piece = self._recent[within : within + wanted]
             if not piece:
                 return
             yield piece
@@ -141,7 +147,7 @@ class GzipStorage(Storage):
             reader.close()
 
     def _decode(self, offset: int, length: int) -> None:
-        """Make ``length`` bytes at ``offset`` the recent piece; it is empty at the end of the content."""
+        """Make ``length`` bytes at ``offset`` the recent piece, or some more; it is empty at the end of the content."""
         self.check_unchanged()
         reader = self._open_reader()
         self._recent = b""
@@ -149,8 +155,9 @@ class GzipStorage(Storage):
             if reader.tell() != offset:
                 reader.seek(offset)
             recent = reader.read(length)
-            if self._size_bytes is None and (len(recent) < length or self._is_near_end(reader)):
-                self._check_end(reader, offset)
+            assert self._file is not None
+            if self._size_bytes is None and (len(recent) < length or self._file.has_shown_more):
+                recent += self._check_end(reader, offset)
         except Exception as error:
             self._close()
             if isinstance(error, DataError):
@@ -158,16 +165,16 @@ class GzipStorage(Storage):
             raise self._damaged("the compressed data is damaged or cut short behind this byte", offset) from error
         self._recent_offset, self._recent = offset, recent
 
-    def _is_near_end(self, reader: Any) -> bool:
-        return bool(reader.tell_compressed() > (self.identity.size_bytes - _NEAR_END_BYTES) * 8)
-
-    def _check_end(self, reader: Any, offset: int) -> None:
-        """Decode on to the end; raise if it is none."""
-        while reader.read(_PIECE_BYTES):
-            pass
+    def _check_end(self, reader: Any, offset: int) -> bytes:
+        """Decode on to the end; raise if it is none. What comes next, if it is not too much."""
+        rest: list[bytes] = []
+        while piece := reader.read(_PIECE_BYTES):
+            if len(rest) < _MOST_KEPT_BYTES // _PIECE_BYTES:
+                rest.append(piece)
         if reader.tell_compressed() != (self.identity.size_bytes + len(_EMPTY_MEMBERS)) * 8:
             raise self._damaged("the compressed data is cut short behind this byte", offset)
         self._size_bytes = reader.tell()
+        return b"".join(rest)
 
     def _damaged(self, problem: str, byte: int) -> DataError:
         return DataError(
@@ -179,7 +186,7 @@ class GzipStorage(Storage):
             return self._reader
         cores = os.cpu_count() or 1
         parallel = not self._seek_points and cores >= _FEWEST_CORES_WORTH_PARALLEL_DECODING
-        file = _WithEmptyMembers(self.open_unchanged(), self.identity.size_bytes)
+        file = self._file = _WithEmptyMembers(self.open_unchanged(), self.identity.size_bytes)
         try:
             self._reader = self._rapidgzip.RapidgzipFile(file, parallelization=cores if parallel else 1)
             if self._seek_points:
@@ -204,6 +211,7 @@ class _WithEmptyMembers(io.RawIOBase):
         self._descriptor = descriptor
         self._size_bytes = size_bytes
         self._at = 0
+        self.has_shown_more = False  # than the file has
 
     def readable(self) -> bool:
         """It is."""
@@ -235,6 +243,7 @@ class _WithEmptyMembers(io.RawIOBase):
         behind = self._at + len(data) - self._size_bytes
         if len(data) < wanted and behind >= 0:
             data += _EMPTY_MEMBERS[behind : behind + wanted - len(data)]
+            self.has_shown_more = True
         self._at += len(data)
         return data
 
