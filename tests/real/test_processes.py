@@ -6,6 +6,7 @@ import _socket
 import functools
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,7 @@ def test_ctrl_c_ends_a_loop_over_a_stream(tmp_path: Path) -> None:
         script.wait_until_nothing_is_left()
 
 
-def test_a_nursery_that_is_killed_amid_a_run_costs_nothing(tmp_path: Path) -> None:
+def test_a_nursery_that_is_killed_amid_a_run_is_survived(tmp_path: Path) -> None:
     """Its workers are replaced, as nobody watches them any more, and the run completes."""
     began, go = tmp_path / "began", tmp_path / "go"
     source = (
@@ -211,6 +212,25 @@ def test_limits_hold_after_the_nursery_died(tmp_path: Path) -> None:
     (failure,) = [value for value in got if isinstance(value, aliquot.Failure)]
     assert (failure.start, failure.stop, failure.kind) == (50, 51, "hung")
     assert [value for value in got if value is not failure] == [unit for unit in range(100) if unit != 50]
+
+
+def test_a_nursery_that_is_killed_again_and_again_ends_the_run(tmp_path: Path) -> None:
+    """Nothing would ever be done: somebody is to know."""
+    values = aliquot.imap(functools.partial(block_at, 0, str(tmp_path / "never")), range(2), target_seconds=0, on=TWO)
+    over = threading.Event()
+
+    def keep_killing() -> None:
+        while not over.wait(0.1):
+            kill([the_nursery()._process])
+
+    killer = threading.Thread(target=keep_killing)
+    killer.start()
+    try:
+        with pytest.raises(aliquot.SiteError, match=r"was killed 5 times|workers cannot be started"):
+            next(values)
+    finally:
+        over.set()
+        killer.join()
 
 
 @pytest.mark.parametrize("ordered", [True, False])

@@ -144,8 +144,11 @@ class Nursery:
             return False
 
     def open_end(self) -> int:
-        """A descriptor that can be read once it has ended, for whoever opens it to close."""
-        return os.pidfd_open(self._process)
+        """A descriptor that can be read once it has ended, for whoever opens it to close; -1 where there is no such."""
+        try:
+            return os.pidfd_open(self._process)
+        except (OSError, AttributeError):  # of an old kernel or Python; or it has ended, which is noticed elsewhere
+            return -1
 
     def kill_itself(self) -> None:
         """End it at once."""
@@ -211,6 +214,8 @@ class Nursery:
 
 
 _nursery: Nursery | None = None
+# Whether this process is about to end, and needs none any more.
+is_leaving = False
 _nursery_lock = threading.Lock()
 # Both ends of a pipe on which nothing is written: see lifeline.py. One for each process, as long as it lives.
 _lifeline: tuple[int, int] | None = None
@@ -277,6 +282,8 @@ def _is_importable(function: Any) -> bool:
 
 
 def _close_nursery() -> None:
+    global is_leaving  # noqa: PLW0603  # once for each process
+    is_leaving = True
     if _nursery is not None:
         # It may still be importing, and nobody waits for its workers any more.
         _nursery.kill_itself()

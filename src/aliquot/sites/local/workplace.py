@@ -30,6 +30,7 @@ from aliquot.sites.site import StepError, WorkerCommand
 from aliquot.sites.work import Work
 from aliquot.workers import cell as verdicts
 from aliquot.workers import channel as messages
+from aliquot.workers import nursery as nurseries
 from aliquot.workers.channel import Message
 from aliquot.workers.nursery import Nursery, take_nursery, the_nursery
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, PackedLists, pack
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 # So many workers in a row that end before they have done anything: starting more would not help.
 _MOST_FALSE_STARTS = 5
+_MOST_LOST_NURSERIES = 5
 _CLOSE_SECONDS = 2.0
 # Who takes values one by one has workers wait before many more were done: so few reports are one event.
 _MOST_JOINED_REPORTS = 8
@@ -96,6 +98,7 @@ class Workplace:
         self._kills = 0  # by the kernel, in the cage
         self._are_wary = False  # whether a worker has died of its unit
         self._nursery_end = -1
+        self._lost_nurseries = 0  # since a worker has last done something
         self._nursery = self._take_nursery()
         try:
             for _ in range(self._places):
@@ -106,8 +109,8 @@ class Workplace:
 
     def _take_nursery(self) -> Nursery:
         nursery = take_nursery(None if self._total_bytes is None else self._total_bytes // self._places)
-        with contextlib.suppress(OSError):  # gone already, which is noticed when it is asked for a worker
-            self._nursery_end = nursery.open_end()
+        self._nursery_end = nursery.open_end()
+        if self._nursery_end >= 0:
             self._poll.register(self._nursery_end, select.EPOLLIN)
         return nursery
 
@@ -232,9 +235,8 @@ class Workplace:
 
     def let_workers_end(self) -> None:
         """All is done: close the channels of the workers, at which they end, and pass on what they still print."""
-        for descriptor in (self._interrupt, self._nursery_end):
-            if descriptor >= 0:
-                self._poll.unregister(descriptor)
+        self._poll.unregister(self._interrupt)
+        self._stop_watching_nursery()
         for worker in self._workers.values():
             self._unwatch(worker.channel.fileno())
             worker.channel.close()
@@ -254,10 +256,10 @@ class Workplace:
     def close(self) -> None:
         """Kill all workers that are left, with all that they started; pass on what they had printed."""
         with contextlib.ExitStack() as stack:
-            stack.callback(self._forget_nursery)
             stack.callback(self._remove_places)
             stack.callback(os.close, self._interrupt)
             stack.callback(self._poll.close)
+            stack.callback(self._forget_nursery)
             stack.callback(self._packed_stepper.close)
             for left in self._results.values():
                 if isinstance(left, Packed):
@@ -337,12 +339,28 @@ class Workplace:
 
     def _forget_nursery(self) -> None:
         self._nursery.release()
+        self._stop_watching_nursery()
+
+    def _stop_watching_nursery(self) -> None:
         end, self._nursery_end = self._nursery_end, -1
         if end >= 0:
-            os.close(end)  # and so it is not polled any more
+            # A process that was forked from this one may hold it open, and so it would still be polled.
+            self._poll.unregister(end)
+            os.close(end)
 
     def _replace_orphans(self) -> None:
         """Nobody sees to it any more that these take neither too much nor too long."""
+        if nurseries.is_leaving:
+            self._stop_watching_nursery()
+            return
+        if self._nursery.is_alive:
+            return  # it is a new one: what was heard was the end of the old one
+        self._lost_nurseries += 1
+        if self._lost_nurseries >= _MOST_LOST_NURSERIES:
+            raise SiteError(
+                f"workers cannot be kept: the process that starts and watches them was killed {self._lost_nurseries} "
+                "times while nothing was done. Is memory short? See the kernel's log (dmesg)"
+            )
         self._renew_nursery()
         for worker in self._workers.values():
             if not worker.replaced_because:
@@ -373,7 +391,7 @@ class Workplace:
             else:
                 is_innocent = True  # it still held what its last span had needed
         has_worked = worker.has_reported or worker.joining >= 0 or is_innocent
-        if worker.process is None or (start == stop and not has_worked):
+        if not worker.replaced_because and (worker.process is None or (start == stop and not has_worked)):
             self._false_starts += 1
         del self._workers[worker.number]
         self._are_wary = self._are_wary or not is_innocent
@@ -427,7 +445,7 @@ class Workplace:
             case messages.JOINED:
                 span, peak_bytes = message.numbers
                 assert message.value is not None
-                self._false_starts = 0
+                self._false_starts = self._lost_nurseries = 0
                 self._results[worker.joining] = message.value
                 self._events.append(Joined(worker.number, span, worker.joining, message.value.total_bytes, peak_bytes))
             case messages.NEED:
@@ -462,7 +480,7 @@ class Workplace:
         self.written_bytes += usage[2]
         self.moved_cuts += usage[4]
         self.scratch_bytes = max(self.scratch_bytes, usage[3])
-        self._false_starts = 0
+        self._false_starts = self._lost_nurseries = 0
         worker.has_reported = True
         worker.reported_to = stop
         event = Progressed(worker.number, span, start, stop, -1, value.total_bytes, steps, busy_seconds, *measured)
