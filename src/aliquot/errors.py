@@ -43,10 +43,12 @@ class DataError(AliquotError):
     ``unit`` counts from 0 within that file, also where it is one of many. ``unit_name`` is how the message names it:
     "unit 7" by default, and "row 7" or "rows 7 to 9" of a table. ``byte`` is an offset into the uncompressed content.
     ``spoiled_units``, numbered as those of the source, are all those that cannot be had for the same reason: to divide
-    them is of no use. ``has_failed_a_run`` says that units of a run have failed for it, and not that none was begun.
+    them is of no use. ``has_failed_a_run`` says that units of a run have failed for it, and not that none was begun;
+    ``is_of_unit``, that it was found while units were counted, and that all but one can be had.
     """
 
     has_failed_a_run = False
+    is_of_unit = False
 
     def __init__(
         self,
@@ -97,7 +99,8 @@ class SourceChangedError(DataError):
 class Malformed(Exception):  # noqa: N818  # a verdict for the caller, who knows the file; users see a DataError
     """Raised by a format about some bytes: which unit or byte among them is malformed, and how.
 
-    Always caught and turned into a `DataError` that names the file, the unit and the byte.
+    Always caught and turned into a `DataError` that names the file, the unit and the byte. With ``is_of_file``, no unit
+    of the file can be had.
     """
 
     def __init__(
@@ -107,12 +110,14 @@ class Malformed(Exception):  # noqa: N818  # a verdict for the caller, who knows
         unit_within: int = 0,
         byte_within: int | None = None,
         advice: str | None = None,
+        is_of_file: bool = False,
     ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.unit_within = unit_within
         self.byte_within = byte_within
         self.advice = advice
+        self.is_of_file = is_of_file
 
 
 class SiteError(AliquotError):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import aliquot
 from tests.conftest import Ran
 
 ANALYSIS = """
@@ -274,14 +275,49 @@ def test_one_bad_record_stops_nothing_wherever_it_is(
     name, good, bad = written
     records = [bad if unit == bad_unit else good for unit in range(1000)]
     (place / name).write_text("".join((["a,b\n"] if name == "x.csv" else []) + records))
+    before = map_here("analysis:count", name, "--quiet")
     ran = map_here("analysis:count", name, "--keep-going")
     assert (ran.code, ran.out) == (1, "999\n")
     assert f"unit {bad_unit} in" in ran.err
-    refused = map_here("analysis:count", name, "--quiet")
-    assert (refused.code, refused.out) == (1, "")
-    assert f"unit {bad_unit}, byte" in refused.err
-    assert "--keep-going would set units aside" in refused.err
-    assert "Traceback" not in refused.err
+    assert ran.err.count(name) == 1  # it is told where, once
+    for refused in (before, map_here("analysis:count", name, "--quiet")):  # what was allowed once is not for ever
+        is_found_first = bad_unit != 500 and name != "x.csv"  # before anything is run
+        assert (refused.code, refused.out) == (2 if is_found_first else 1, "")
+        assert f"unit {bad_unit}, byte" in refused.err
+        assert "--keep-going would set units aside" in refused.err
+        assert "Traceback" not in refused.err
+
+
+def test_one_who_expects_no_bad_record_may_change_his_mind(tmp_path: Path) -> None:
+    """As in a notebook, with the same view."""
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"a": 1}\n' * 9 + "{a: 1}\n")
+    records = aliquot.open(path)
+    for _ in range(2):
+        with pytest.raises(aliquot.DataError, match="unit 9, byte") as refused:
+            aliquot.map_batches(len, records)
+        assert "max_failures=1.0 would set units aside" in refused.value.__notes__[-1]
+        with pytest.warns(aliquot.UnitsSetAsideWarning):
+            assert aliquot.map_batches(len, records, max_failures=1) == 9
+        records = aliquot.open(path)
+
+
+def test_records_that_do_not_begin_where_they_should_are_no_bad_records(
+    place: Path, map_here: Callable[..., Ran]
+) -> None:
+    """A line is missing, and one too many elsewhere: all between them would be given wrongly."""
+    reads = [f"@r{number}\nAC\n+\nII\n" for number in range(10)]
+    (place / "x.fastq").write_text("AC\n+\nII\n" + "".join(reads) + "@r\n")
+    ran = map_here("analysis:count", "x.fastq", "--keep-going")
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_what_cannot_be_divided_at_lines_has_no_bad_lines(place: Path, map_here: Callable[..., Ran]) -> None:
+    """In UTF-16, a newline is two bytes."""
+    (place / "x.txt").write_text("a\nb\nc\n", encoding="utf-16")
+    ran = map_here("analysis:count", "x.txt", "--keep-going")
+    assert (ran.code, ran.out) == (2, "")
+    assert "is UTF-16 text" in ran.err
 
 
 def test_what_was_done_before_a_failure_is_kept(place: Path, map_here: Callable[..., Ran]) -> None:

@@ -7,6 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from aliquot.coordinator import SourceGrew
+from aliquot.errors import DataError
+from aliquot.running.spoiled import SETTING_ASIDE
+from aliquot.workers.stepping import add_note
 
 if TYPE_CHECKING:
     from aliquot.virtual_file import VirtualFile
@@ -28,11 +31,23 @@ def count_units(view: VirtualFile, *, may_fail: bool = False) -> tuple[int, Grow
     if may_fail:
         for one in source.constituents():
             one.expect_bad_units()
+    try:
+        return _count(view)
+    except DataError as error:
+        if error.is_of_unit:
+            add_note(error, SETTING_ASIDE)
+        raise
+
+
+def _count(view: VirtualFile) -> tuple[int, Growing | None]:
+    source = view.source
     if source.can_be_counted_meanwhile and view.is_open_ended and _size_bytes(source.paths()) >= _LEAST_BYTES:
         growing = Growing(view)
         if not source.complete:
             return growing.units, growing
-    return len(view), None
+    units = len(view)
+    source.advance(view.start + units)  # which also refuses what somebody else has counted, who expected bad units
+    return units, None
 
 
 class Growing:

@@ -54,7 +54,8 @@ class FileSource(Source):
             self._units = ScannedUnits(storage, len(self._header), boundaries, format.check, self._index_cache)
         self._total_checked = False
         if self._units.complete:
-            self.advance(None)
+            self._units.advance(0)  # refuses a torn end, but no file for one of its units
+            self._check_total()
 
     @property
     def known_units(self) -> int:
@@ -69,9 +70,14 @@ class FileSource(Source):
     def advance(self, units: int | None, stop: threading.Event | None = None) -> None:
         """Index further."""
         if self.complete:
+            self._units.refuse_bad_unit(units)
             return
         self._units.advance(units, stop)
         if self._units.complete:
+            self._check_total()
+
+    def _check_total(self) -> None:
+        if not self._total_checked:
             try:
                 self.format.check_total(self._header, self._units.known)
             except Malformed as fault:
@@ -228,7 +234,9 @@ class FileSource(Source):
         """Open the file again; refused if it changed."""
         expected = Identity(**desc["identity"])
         storage = open_storage(desc["path"], desc["compression"], expected)
-        return cls(storage, format_from_desc(desc["format"]))
+        source = cls(storage, format_from_desc(desc["format"]))
+        source.expect_bad_units()  # whoever has described it has looked at it
+        return source
 
     def _range(self, start: int, stop: int) -> tuple[int, int]:
         """The bytes of some units, indexed as far as needed."""

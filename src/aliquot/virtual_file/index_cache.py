@@ -12,6 +12,15 @@ from aliquot.virtual_file.index import PackedIndex
 from aliquot.virtual_file.storage import Identity
 
 
+class BadUnit(Struct, frozen=True):
+    """What is wrong with a unit that was looked at while units were counted."""
+
+    problem: str
+    unit: int
+    byte: int
+    advice: str | None
+
+
 class IndexRecord(Struct, frozen=True):
     """What is remembered of a source; ``total_units`` is None where the end has not been seen."""
 
@@ -19,6 +28,7 @@ class IndexRecord(Struct, frozen=True):
     index: PackedIndex
     total_units: int | None
     storage_state: bytes
+    bad_unit: BadUnit | None = None  # the first that was found, where somebody went on nevertheless
 
 
 class IndexCache:

@@ -13,7 +13,7 @@ from aliquot.errors import DataError, Malformed
 from aliquot.virtual_file.boundaries import BLOCK_BYTES, Block, Boundaries
 from aliquot.virtual_file.forking import renew_locks_after_fork
 from aliquot.virtual_file.index import BlockIndex
-from aliquot.virtual_file.index_cache import IndexCache, IndexRecord
+from aliquot.virtual_file.index_cache import BadUnit, IndexCache, IndexRecord
 from aliquot.virtual_file.storage import Storage
 from aliquot.virtual_file.units import Units
 
@@ -47,6 +47,7 @@ class ScannedUnits(Units):
         self._next_check = 0
         self._recently_found: dict[int, int] = {}
         self._are_bad_units_expected = False
+        self._bad_unit: BadUnit | None = None  # the first of those that were found
         # What is wrong with the end of the file, once it was seen: all later calls say the same.
         self._fault: DataError | None = None
         self._stamp = self._cache.stamp()  # of the record that is known here
@@ -83,6 +84,7 @@ class ScannedUnits(Units):
         """Count on from where counting stopped."""
         with self._progress:
             self._progress.wait_for(lambda: self._is_known(units) or not self._scanning)
+            self.refuse_bad_unit(units)
             if self._is_known(units):
                 return
             if self._fault is not None:
@@ -90,6 +92,7 @@ class ScannedUnits(Units):
             self._scanning = True
         try:
             self._take_from_others()
+            self.refuse_bad_unit(units)
             if not self._is_known(units):
                 self._scan(units, stop)
         finally:
@@ -100,6 +103,12 @@ class ScannedUnits(Units):
     def expect_bad_units(self) -> None:
         """Do not refuse the file for what is in one of its units, as long as it is certain where that ends."""
         self._are_bad_units_expected = True
+
+    def refuse_bad_unit(self, units: int | None) -> None:
+        """Somebody may have counted on behind it, who expected some."""
+        bad = self._bad_unit
+        if bad is not None and not self._are_bad_units_expected and (units is None or bad.unit < units):
+            raise self._error_of(bad)
 
     def share(self) -> None:
         """Save it, also unfinished: other processes look there before they count by themselves.
@@ -199,8 +208,8 @@ class ScannedUnits(Units):
             byte = self._content_start + self._index.block_count * BLOCK_BYTES + byte_within
             self._raise(fault, byte, starts // self._boundaries.starts_per_unit)
         if self._index.block_count >= self._next_check:
-            self._next_check = self._index.block_count + _BLOCKS_BETWEEN_CHECKS
             self._check_one_unit(window[: lead + BLOCK_BYTES], lead, state)
+            self._next_check = self._index.block_count + _BLOCKS_BETWEEN_CHECKS
         self._index.extend(counts, next_states)
 
     def _check_one_unit(self, window: Block, lead: int, state: int) -> None:
@@ -208,22 +217,24 @@ class ScannedUnits(Units):
         per_unit = self._boundaries.starts_per_unit
         starts_before = self._index.start_count
         if self._index.block_count == 0:
-            offset, unit = 0, 0
+            offset, unit, next_nth = 0, 0, per_unit - 1
         else:
             # Of the starts in this block, the first one at which a unit begins.
             nth = per_unit - 1 - starts_before % per_unit
             found = self._boundaries.find_nth(window, lead, state, nth)
             if found is None:
                 return
-            offset, unit = found, (starts_before + nth + 1) // per_unit
+            offset, unit, next_nth = found, (starts_before + nth + 1) // per_unit, nth + per_unit
         sample = bytes(window[lead + offset :])
         if not sample:
             return
         try:
-            self._check_content(sample)
+            self._check(sample)
         except Malformed as fault:
             byte = self._content_start + self._index.block_count * BLOCK_BYTES + offset
-            self._raise(fault, byte + (fault.byte_within or 0), unit)
+            following = self._boundaries.find_nth(window, lead, state, next_nth)
+            neighbour = b"" if following is None else bytes(window[lead + following :])
+            self._found_bad(fault, byte + (fault.byte_within or 0), unit, neighbour)
 
     def _finish(self) -> None:
         """All blocks are counted: the last start begins a unit unless it is at the very end."""
@@ -237,7 +248,8 @@ class ScannedUnits(Units):
         try:
             self._check_whole(starts)
         except DataError as fault:
-            self._fault = fault
+            # What is wrong with one unit may be expected by the next who asks.
+            self._fault = None if fault.is_of_unit else fault
             raise
         self._storage.check_unchanged()
         self._total = starts // self._boundaries.starts_per_unit
@@ -266,13 +278,35 @@ class ScannedUnits(Units):
             begin = self.byte_of(whole_units - 1)
             last = self._storage.read_at(begin, self._content_end() - begin)
             try:
-                self._check_content(last if last.endswith(b"\n") else last + b"\n")
+                self._check(last if last.endswith(b"\n") else last + b"\n")
             except Malformed as fault:
-                self._raise(fault, begin + (fault.byte_within or 0), whole_units - 1)
+                before = self.byte_of(whole_units - 2) if whole_units > 1 else begin
+                neighbour = self._storage.read_at(before, begin - before)
+                self._found_bad(fault, begin + (fault.byte_within or 0), whole_units - 1, neighbour)
 
-    def _check_content(self, unit: bytes) -> None:
+    def _found_bad(self, fault: Malformed, byte: int, unit: int, neighbour: bytes) -> None:
+        """Refuse the file, unless that is expected, and the unit is a bad one among others."""
+        if fault.is_of_file or not self._is_good(neighbour):
+            self._raise(fault, byte, unit)
+        bad = BadUnit(fault.problem, unit, byte, fault.advice)
         if not self._are_bad_units_expected:
-            self._check(unit)
+            raise self._error_of(bad) from fault
+        self._bad_unit = self._bad_unit or bad
+
+    def _is_good(self, neighbour: bytes) -> bool:
+        """Where units are several lines, and the one beside a bad one is bad too, a line is missing or too many."""
+        if self._boundaries.starts_per_unit == 1 or not neighbour:
+            return True
+        try:
+            self._check(neighbour)
+        except Malformed:
+            return False
+        return True
+
+    def _error_of(self, bad: BadUnit) -> DataError:
+        error = DataError(bad.problem, path=self._storage.path, unit=bad.unit, byte=bad.byte, advice=bad.advice)
+        error.is_of_unit = True
+        return error
 
     def _raise(self, fault: Malformed, byte: int, unit: int) -> NoReturn:
         raise DataError(fault.problem, path=self._storage.path, unit=unit, byte=byte, advice=fault.advice) from fault
@@ -289,6 +323,7 @@ class ScannedUnits(Units):
             return
         self._index = index
         self._total = record.total_units
+        self._bad_unit = record.bad_unit
 
     def _take_from_others(self) -> None:
         """Another process may have counted further since, where nothing is needed for it but the counts."""
@@ -303,6 +338,7 @@ class ScannedUnits(Units):
             index = BlockIndex.unpack(record.index)
             if record.total_units is not None or index.block_count > self._index.block_count:
                 self._index, self._total = index, record.total_units
+                self._bad_unit = self._bad_unit or record.bad_unit
 
     def _save_unfinished(self) -> None:
         # Counting goes on at a whole block, so an index with a short last one is kept only when it is complete.
@@ -316,6 +352,7 @@ class ScannedUnits(Units):
                 index=self._index.pack(),
                 total_units=self._total,
                 storage_state=self._storage.saved_state(),
+                bad_unit=self._bad_unit,
             )
         )
         self._stamp = self._cache.stamp()

@@ -45,6 +45,7 @@ def refuse_utf16(data: bytes) -> None:
             "is UTF-16 text, which cannot be divided at newline bytes",
             byte_within=0,
             advice="Convert it: iconv -f UTF-16 -t UTF-8",
+            is_of_file=True,
         )
 
 
