@@ -324,11 +324,14 @@ def test_a_report_is_not_written_over_an_output(place: Path) -> None:
     for option in ("--html", "--png"):
         refused = aliquot(place, "report", option, "out.txt")
         assert refused.returncode == 2
-        assert f"aliquot report out.txt {option}" in refused.stderr
+        assert f"aliquot report out.txt {option}{' out.txt.png' if option == '--png' else ''}\n" in refused.stderr
     assert (place / "out.txt").read_text() == LINES
     page = ("run", "--split", "text=few.txt", "--join", "page=page.html", "--", "cat {text}")
     assert aliquot(place, *page).returncode == 0
     assert "name another file" in aliquot(place, "report", "page.html", "--html", "page.html").stderr
+    both = ("--join", "first=x", "--join", "second=x.html", "--", "cat {text} | tee {first} > {second}")
+    assert aliquot(place, "run", "--split", "text=few.txt", *both).returncode == 0
+    assert "name another file" in aliquot(place, "report", "x", "--html").stderr
     assert "there is no folder" in aliquot(place, "report", "--html", "nowhere/page.html").stderr
     assert (place / "page.html").read_text() == (place / "few.txt").read_text()
 

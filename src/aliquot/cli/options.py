@@ -125,7 +125,7 @@ _LIMITS = (
     click.option(
         "--keep-going",
         is_flag=True,
-        help="Any number of units may fail, but not the first fifty of a command.",
+        help="Any number of units may fail. (A command that has failed at fifty and done none is stopped.)",
     ),
     click.option("--set-aside", metavar="PATH", help="Write the raw input of units that failed to a file."),
     click.option("--wall", "wall_seconds", type=float, metavar="SECONDS", help="Stop a step that takes longer."),

@@ -108,15 +108,16 @@ def report(*, run: str | None, html: str | None, png: str | None) -> None:
     _check_ending("--png", png, _PICTURES)
     directory = find_run(run)
     story, about = read_run(directory)
-    for path in filter(None, (html, png)):
-        _check_target(path, about)
+    html = f"{directory.name}.html" if html == "" else html
+    for path in (html, png):
+        if path is not None:
+            _check_target(path, about)
     if html is not None:
         from aliquot.reporting.html import html_page
 
-        path = html or f"{directory.name}.html"
-        with open(path, "w", encoding="utf-8") as file:
+        with open(html, "w", encoding="utf-8") as file:
             file.write(html_page(story, about))
-        click.echo(path)
+        click.echo(html)
     if png is not None:
         from aliquot.reporting.png import draw_png
 
@@ -129,10 +130,11 @@ def report(*, run: str | None, html: str | None, png: str | None) -> None:
 
 def _check_ending(option: str, path: str | None, endings: tuple[str, ...]) -> None:
     """Behind --html, the name of a run would be taken for a path, and the output of that name written over."""
+    instead = "" if option == "--html" else f" {os.path.basename(path or '')}{endings[0]}"
     if path and not path.lower().endswith(endings):
         raise UsageError(
             f"{option} {path}: name a file that ends in {' or '.join(endings)}. "
-            f"If this is the run that is meant, it comes first: aliquot report {path} {option}"
+            f"If this is the run that is meant, it comes first: aliquot report {path} {option}{instead}"
         )
 
 
@@ -176,7 +178,7 @@ def clean(*, names: tuple[str, ...], everything: bool) -> None:
 def _why_none() -> str:
     from aliquot.journal import list_runs
 
-    with_failures = [run.name for run in list_runs() if run.status == "done"]
+    with_failures = [run.name for run in list_runs() if run.status == "done" and run.failed_units]
     if with_failures:
         return f": {with_failures[0]} is done, but with units set aside. Name it to remove it, or say --all"
     return ": none is done. Name a run, or say --all"

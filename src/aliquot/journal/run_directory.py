@@ -98,7 +98,7 @@ class RunDirectory:
             yield self
         finally:
             if self._was_made_here and self._hold is not None and not os.path.lexists(self.journal_path):
-                with contextlib.suppress(JournalError):
+                with contextlib.suppress(JournalError, OSError):
                     self.remove()
             self.release()
 

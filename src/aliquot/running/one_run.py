@@ -198,6 +198,7 @@ class _Stream(Iterator[Any]):
         self._thread.start()
 
     def __next__(self) -> Any:
+        self._flow.check_process()
         with self._taking:
             return self._take()
 
@@ -243,6 +244,11 @@ class _Flow:
         self._process = os.getpid()
         self.is_over = False
 
+    def check_process(self) -> None:
+        """In a forked process there is no run, and to wait for its values, or for a lock, would be for ever."""
+        if self._process != os.getpid():
+            raise UsageError("this stream of values is that of another process, which has forked this one")
+
     def started(self, workplace: Workplace) -> None:
         """The run has its workers."""
         with self._changed:
@@ -287,8 +293,6 @@ class _Flow:
 
     def get(self) -> deque[list[Any]] | BaseException | None:
         """Some of those that there are, as soon as there are some; after the last of them None, or what went wrong."""
-        if self._process != os.getpid():
-            raise UsageError("this stream of values is that of another process, which has forked this one")
         with self._changed:
             while not self._values and not self._end and not self.is_over:
                 self._changed.wait()

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.errors import AliquotError, DataError, JobError
 from aliquot.quantities import format_bytes, format_count, format_seconds, number_of
-from aliquot.running.spoiled import why_not_enough
+from aliquot.running.spoiled import SETTING_ASIDE, why_not_enough
 from aliquot.workers.stepping import add_note
 
 if TYPE_CHECKING:
@@ -40,7 +41,16 @@ class Failure(NamedTuple):
         told += [f" in {path}, bytes {start} to {stop}" for path, start, stop in self.places if path not in tables]
         places = "".join(dict.fromkeys(told))  # several tables of one file may have the same rows
         held = f" (it held {format_bytes(self.held_bytes)} when it was stopped)" if self.held_bytes else ""
-        return f"{units}{shown}{places}: {self.error}{held}"
+        return f"{units}{shown}{places}: {self._error_alone()}{held}"
+
+    def _error_alone(self) -> str:
+        """Without the file, unit and byte that what is wrong with a file begins with: they are told already."""
+        for path, _, _ in self.places:
+            place = f"DataError: {path}, "
+            if self.error.startswith(place):
+                _, _, problem = self.error[len(place) :].partition(": ")
+                return problem or self.error
+        return self.error
 
 
 class UnitsFailedError(JobError):
@@ -226,14 +236,20 @@ def raise_failures(failures: tuple[Failure, ...], max_failures: float | None = N
         if len(failures) > 1:
             others = _told_in_short(failures[1:])
             add_note(error, f"aliquot: {len(failures)} failures, of which this is the first; also {others}")
-        why = why_not_enough(failures, max_failures, units)
-        add_note(error, f"aliquot: {why or 'max_failures=1.0 would set units aside that fail, and do all others'}")
-        if not isinstance(error, DataError):
-            add_note(error, f"aliquot: {first}")
-    if isinstance(error, DataError):
-        error.has_failed_a_run = True
-        raise error from None  # it says where it is; who found it is of no interest
+        if why := why_not_enough(failures, max_failures, units):
+            add_note(error, f"aliquot: {why}")
+        elif max_failures != math.inf:
+            add_note(error, SETTING_ASIDE)
+        if isinstance(error, DataError) and error.path in _paths_of(first):
+            error.has_failed_a_run = True
+            raise error from None  # it says where it is; who found it is of no interest
+        add_note(error, f"aliquot: {first}")
     raise error from (RemoteTraceback(first.traceback) if first.traceback else None)
+
+
+def _paths_of(failure: Failure) -> set[str]:
+    """Of the files that its units are in."""
+    return {path for path, _, _ in failure.places} | {rows.path for rows in failure.rows}
 
 
 def _told_in_short(failures: Sequence[Failure]) -> str:
@@ -242,4 +258,5 @@ def _told_in_short(failures: Sequence[Failure]) -> str:
         for failure in failures[:_MOST_NAMED]
     ]
     more = f" and {len(failures) - _MOST_NAMED} more" if len(failures) > _MOST_NAMED else ""
-    return f"{'unit' if len(failures) == 1 else 'units'} {', '.join(units)}{more}"
+    is_one = len(failures) == 1 and failures[0].stop == failures[0].start + 1
+    return f"{'unit' if is_one else 'units'} {', '.join(units)}{more}"

@@ -76,7 +76,7 @@ def plan_batches(
     found, units, sent, growing = _items_of(source, options)
     plan = Plan(
         stepper=BatchStepper(called.function, found, called.join),
-        units=_some(units),
+        units=_some(units, found),
         sent_items=sent,
         sink=called.sink(),
         functions=called.functions,
@@ -94,7 +94,9 @@ def _warn_of_paths(source: Any) -> None:
     """In a dict, and for `open`, a list of paths means what is in the files; here it is a list as any other."""
     if not isinstance(source, list | tuple) or not source:
         return
-    if all(isinstance(item, str | os.PathLike) for item in source) and os.path.isfile(source[0]):
+    if not isinstance(source[0], str | os.PathLike) or not os.path.isfile(source[0]):
+        return
+    if all(isinstance(item, str | os.PathLike) for item in source):
         # Of the user's line: above it are the call, what checks its arguments, and two of ours.
         warnings.warn(
             f"the {len(source)} items are paths, and the function is given the paths. For what is in the files: "
@@ -247,7 +249,8 @@ def _check_callable(function: Any) -> None:
         raise UsageError(f"{function!r:.200} is not a function")
 
 
-def _some(units: int) -> int:
+def _some(units: int, items: Items | None = None) -> int:
     if not units:
-        raise UsageError("there are no units, and so there is no value to return")
+        where = f" in {items.view.source}" if isinstance(items, SourceItems) else ""
+        raise UsageError(f"there are no units{where}, and so there is no value to return")
     return units

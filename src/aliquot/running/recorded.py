@@ -235,7 +235,7 @@ def _outcome_of(journal: Journal, plan: Plan, outputs: Sequence[Output]) -> Outc
     failures = tuple(told_as_one(failure_of(about) for _, _, about in journal.restore().failures))
     known = {name: value for name, value in journal.get("report").items() if name in Report._fields}
     if _is_told_in_words(plan):
-        print("aliquot: this run is done already; the same 'aliquot run' with --fresh begins anew", file=sys.stderr)
+        print("aliquot: this run is done already; --fresh (fresh=True) begins anew", file=sys.stderr)
     value = {output.name: output.path for output in outputs}
     return Outcome(value, Report(**{**known, "costs": ()}), failures, was_done=True)
 
