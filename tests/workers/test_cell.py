@@ -65,6 +65,14 @@ def test_a_worker_that_has_not_begun_keeps_its_first_unit(cell: Cell) -> None:
     assert cell.claim(1, 50) == (10, 11)
 
 
+def test_one_unit_that_is_left_is_given_whole(cell: Cell) -> None:
+    """However small the share: the worker may be stuck in the one before it."""
+    cell.begin(1, 0, 2)
+    assert cell.claim(1, 1) == (0, 1)
+    assert cell.give(1, 0.0) == 2
+    assert cell.give(1, 0.2) == 1
+
+
 @pytest.mark.parametrize("share", [0.0, 0.0001])
 def test_a_small_share_may_be_nothing(cell: Cell, share: float) -> None:
     """The end stays where it was, and that is the answer."""

@@ -99,7 +99,8 @@ class Cell:
     def give(self, span: int, share: float) -> int | None:
         """The parent: cut this share off what was not started; where the span ends now, None if it is another span.
 
-        The step that is running counts half: on the average, half of it is still to be done.
+        The step that is running counts half: on the average, half of it is still to be done. One unit that is left is
+        given whole: its worker may be stuck, and nobody would ask again before it is heard of.
         """
         with _Locked(self.descriptor):
             numbers = self._numbers
@@ -108,7 +109,7 @@ class Cell:
             start, claimed, stop = numbers[_START], numbers[_NEXT], numbers[_STOP]
             # A worker that is still beginning keeps its first unit.
             free = stop - max(claimed, start + 1)
-            given = min(free, int(share * (free + (claimed - start) / 2) + 0.5))
+            given = min(free, 1 if free == 1 and share > 0 else int(share * (free + (claimed - start) / 2) + 0.5))
             if given > 0:
                 stop -= given
                 numbers[_STOP] = stop

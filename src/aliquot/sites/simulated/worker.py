@@ -167,7 +167,8 @@ class WorkerInSimulation:
         if self.trouble is not None:
             claimed = max(claimed, self.trouble.stop)
         free = self._stop - claimed
-        given = min(free, int(command.share * (free + run.step_units / 2) + 0.5))
+        part = 1 if free == 1 and command.share > 0 else int(command.share * (free + run.step_units / 2) + 0.5)
+        given = min(free, part)
         if given <= 0:
             return Trimmed(self.number, command.span, self._stop), None
         self._stop -= given
