@@ -145,7 +145,8 @@ def run_command(
     files = parse_named(split, "--split", "reads=sample.fastq")
     reading.check_names(list(files))
     views = {name: reading.open(paths, name) for name, paths in files.items()}
-    outputs = [parse_output(told, has_header_row=have_header_row(views.values())) for told in join]
+    has_header_row = have_header_row(views.values())
+    outputs = [parse_output(told, has_header_row=has_header_row) for told in join]
     if sys.stdout is None and (not outputs or any(output.path == "-" for output in outputs)):
         raise click.UsageError("standard output is closed, and an output goes there: name a file with --join")
     events = JsonEvents(on_stderr=not outputs or any(output.path == "-" for output in outputs)) if as_json else None

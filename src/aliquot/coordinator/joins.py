@@ -15,6 +15,7 @@ class Joins:
     """Which worker joins what. Only a tree of results has joins that are large enough."""
 
     def __init__(self, joining: Joining, roster: Roster, budget: Budget) -> None:
+        self._has_tree = isinstance(joining, MergeAsTree)  # asked at each event: most runs have none
         self._tree = joining if isinstance(joining, MergeAsTree) else MergeAsTree()  # one that stays empty
         self._roster = roster
         self._budget = budget
@@ -23,22 +24,20 @@ class Joins:
     @property
     def waiting(self) -> int:
         """How many wait for a worker."""
-        return self._tree.large_joins
+        return self._tree.large_joins if self._has_tree else 0
 
     @property
     def needed_bytes(self) -> int:
         """What the first needs that does not fit into a share; 0 if there is none."""
-        return self._tree.needed_bytes
+        return self._tree.needed_bytes if self._has_tree else 0
 
     @property
     def are_under_way(self) -> bool:
         """Whether anything is still to be joined."""
-        return self._tree.is_joining
+        return self._has_tree and self._tree.is_joining
 
     def give(self, worker: Worker, span: int, allowance: Callable[[int], int | None]) -> Join | None:
         """Have the worker that has been idle for longest join two results, if some wait and there is memory for it."""
-        if not self.waiting:
-            return None
         has_others = self._roster.has_others(worker)
         if worker.is_suspended and has_others:
             return None
