@@ -17,8 +17,9 @@ import awkward
 import numpy
 import uproot
 
-from aliquot.errors import UsageError
-from aliquot.virtual_file.tables.root import baskets, ntuple, plain
+import aliquot
+from aliquot.errors import DataError, UsageError
+from aliquot.virtual_file.tables.root import branches, ntuple, plain
 from aliquot.virtual_file.tables.root import table as root
 from aliquot.virtual_file.tables.root.table import RootTable
 from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
@@ -71,13 +72,13 @@ def reads_trees_as(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Where the compressed blocks begin that are decompressed from now on."""
     places: list[int] = []
-    content = plain._Plain._content
+    read = plain.read_basket
 
-    def noting(branch: plain._Plain, number: int) -> Any:
-        places.append(branch._seeks[number])
-        return content(branch, number)
+    def noting(file: int, seek: int, *more: Any) -> plain.Basket:
+        places.append(seek)
+        return read(file, seek, *more)
 
-    monkeypatch.setattr(plain._Plain, "_content", noting)
+    monkeypatch.setattr(plain, "read_basket", noting)
     decompress = uproot.compression.decompress
 
     @functools.wraps(decompress)
@@ -232,7 +233,8 @@ def test_a_range_that_ends_with_a_cluster_does_not_decode_the_next(
 @both
 def test_no_more_is_kept_than_allowed(tmp_path: Path, write: Write, decoded: list[int], monkeypatch: Any) -> None:
     """Then it is decoded again, and right nevertheless."""
-    monkeypatch.setattr(baskets if write is write_tree else ntuple, "KEPT_BYTES", 0)
+    for module in (branches, plain, ntuple):
+        monkeypatch.setattr(module, "KEPT_BYTES", 0)
     path = write(tmp_path / "a.root")
     expected = as_uproot_has_it(path).MET_pt.to_list()
     reader = table(path, columns=["MET_pt"])
@@ -253,13 +255,8 @@ def test_every_compression_is_read(tmp_path: Path, kind: str) -> None:
 def _without_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Baskets as experiments write them to save room: only the counters say where entries begin."""
     monkeypatch.setattr(uproot.models.TBasket.Model_TBasket, "byte_offsets", property(lambda basket: None))
-    content = plain._Plain._content
-
-    def without_begins(branch: plain._Plain, number: int) -> Any:
-        numbers, _, size_bytes = content(branch, number)
-        return numbers, None, size_bytes
-
-    monkeypatch.setattr(plain._Plain, "_content", without_begins)
+    read = plain.read_basket
+    monkeypatch.setattr(plain, "read_basket", lambda *told: read(*told)._replace(begins=None))
 
 
 @pytest.mark.usefixtures("_without_offsets")
@@ -474,6 +471,40 @@ def test_clusters_that_only_cannot_be_joined_are_not_given_up(tmp_path: Path, mo
         reader.read(0, 300)
     assert not caught.value.is_certain
     assert len(reader.read(100, 200)) == 100
+
+
+@pytest.fixture
+def overlapping(tmp_path: Path) -> Path:
+    """Three files of 300 entries. In the second, entry 150 of the muons' charges begins where the basket begins."""
+    for name in "abc":
+        write_tree(tmp_path / f"{name}.root", compression=uproot.ZLIB(0))
+    path = tmp_path / "b.root"
+    place = table(path, columns=["Muon_charge"]).byte_ranges(100, 200)[0]
+    with path.open("r+b") as file:
+        file.seek(place.stop - 4 * 101)  # of its hundred entries, and one more
+        first = file.read(4)
+        file.seek(place.stop - 4 * 51)
+        file.write(first)
+    return path
+
+
+@pytest.mark.parametrize("step", [1, 7, 130, 250, 900])
+def test_entries_that_overlap_spoil_their_basket_however_it_is_divided(overlapping: Path, step: int) -> None:
+    """The file, the rows and the byte are told, also where many files are checked at once."""
+    source = aliquot.open(f"{overlapping.parent}/*.root:Events", columns=["Muon_pt", "Muon_charge"]).source
+    byte = table(overlapping, columns=["Muon_charge"]).byte_ranges(100, 200)[0].start
+    for start in range(0, 900, step):
+        stop = min(start + step, 900)
+        if stop <= 400 or start >= 500:
+            expected = [[event % 300 + muon / 8 for muon in range(event % 300 % 4)] for event in range(start, stop)]
+            batch: Any = source.records_of(start, stop)
+            assert batch.Muon_pt.to_list() == expected
+            continue
+        with pytest.raises(DataError, match="the entries overlap") as caught:
+            source.records_of(start, stop)
+        assert caught.value.path == str(overlapping)
+        assert caught.value.spoiled_units == (400, 500)
+        assert caught.value.byte == byte
 
 
 def test_the_first_of_several_damaged_baskets_is_told(tmp_path: Path) -> None:

@@ -145,23 +145,26 @@ class TablesSource(RowsInOrder, Source):
 
     def records_of(self, start: int, stop: int) -> Sequence[Any]:
         """A batch of the form that was asked for."""
-        parts = [self._read(rows) for rows in self.parts(start, stop)] or [self._read_nothing()]
-        table_class = find_table_class(self.how.format)
-        return table_class.put_together(parts, self.how.form)  # type: ignore[no-any-return]  # it has any form
+        parts = self.parts(start, stop) or [self._nothing()]
+        together, form = find_table_class(self.how.format).put_together, self.how.form
+        try:
+            return together([self._read(rows) for rows in parts], form)  # type: ignore[no-any-return]  # of any form
+        except BadRows:  # of one of them
+            return together([self._read(rows, checked=True) for rows in parts], form)  # type: ignore[no-any-return]
 
-    def _read_nothing(self) -> Any:
+    def _nothing(self) -> RowsOf:
+        """No rows, of a table that can be read."""
         self.advance(1)
         readable = (number for number, known in enumerate(self._known) if known is not None and not known.facts.problem)
-        number = next(readable, 0)
-        return self._read(RowsOf(number, 0, 0))
+        return RowsOf(next(readable, 0), 0, 0)
 
-    def _read(self, rows: RowsOf) -> Any:
+    def _read(self, rows: RowsOf, *, checked: bool = False) -> Any:
         number, start, stop = rows
         place, first, facts = self.places[number], self._first_of(number), self._facts_of(number)
         if facts.problem:
             raise DataError(facts.problem, path=place.path, spoiled_units=(first, first + 1))
         try:
-            pieces = self._table(number).pieces(start, stop)
+            pieces = self._table(number).pieces(start, stop, checked=checked)
         except BadRows as fault:
             self._check_unchanged(number)
             raise DataError(

@@ -132,13 +132,17 @@ class Table(ABC):
         `ChangedTable` where there are not as many rows as were counted.
         """
 
-    def pieces(self, start: int, stop: int) -> Any:
-        """The same rows as `put_together` takes them: by default, as a batch."""
+    def pieces(self, start: int, stop: int, *, checked: bool = False) -> Any:
+        """The same rows as `put_together` takes them: by default, as a batch.
+
+        What can be checked faster for many tables at once, `put_together` checks, which raises `BadRows` then. After
+        that each table is asked for ``checked`` pieces, so that the table is known.
+        """
         return self.read(start, stop)
 
     @classmethod
     def put_together(cls, parts: Sequence[Any], form: str) -> Any:
-        """One batch of what `pieces` gave, for one table or for several."""
+        """One batch of what `pieces` gave, for one table or for several, which is used up."""
         from aliquot.virtual_file.tables.forms import concatenate  # which needs this module
 
         return concatenate(parts, form)

@@ -1,16 +1,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aliquot.virtual_file.tables.root.baskets import Branch, TreeEntries
 from aliquot.virtual_file.tables.root.blocks import decompressed
-from aliquot.virtual_file.tables.root.entries import OVERLAP, check_flat
+from aliquot.virtual_file.tables.root.entries import (
+    FLAT,
+    KEPT_BYTES,
+    NOT_THE_FILE,
+    OVERLAP,
+    bad_basket,
+    badly_counted,
+    baskets_of,
+    check_flat,
+    common_ends,
+    places_of,
+)
 from aliquot.virtual_file.tables.root.keys import KEY
 from aliquot.virtual_file.tables.root.layout import BranchLayout, TreeLayout
+from aliquot.virtual_file.tables.root.pieces import Lists, Pieces, check_apart
+from aliquot.virtual_file.tables.table import BadRows
 
 if TYPE_CHECKING:
     import numpy
@@ -20,39 +33,166 @@ if TYPE_CHECKING:
 _BASKET = Struct(">hiiiib")  # the last of its key: version, room, entry size, entries, where the content ends, a flag
 
 
-def plain_entries(file: int, layout: TreeLayout, wanted: Sequence[str], form: str) -> TreeEntries:
-    """The wanted branches of a tree whose file is open."""
-    types = types_of(layout, wanted, form)
-    numbers: dict[str, _Numbers] = {}
-    counters: list[Branch] = []
+class Basket(NamedTuple):
+    """What is in it."""
 
-    def counter(name: str) -> _Numbers:
-        """Made when a branch leaves it to it where its entries begin, which most do not."""
-        if name not in numbers:
-            numbers[name] = _Numbers(name, file, layout.branches[name])
-            counters.append(numbers[name])
-        return numbers[name]
-
-    columns: dict[str, Branch] = {}
-    shared: dict[str, dict[tuple[int, int], Array]] = {}
-    for name in wanted:
-        branch = layout.branches[name]
-        if branch.counter is None:
-            columns[name] = numbers[name] = _Numbers(name, file, branch)
-        else:
-            alike = shared.setdefault(branch.counter, {})
-            columns[name] = _Lists(name, file, branch, partial(counter, branch.counter), alike)
-    return TreeEntries(layout.entries, types, columns, counters)
+    numbers: Array  # as they are in the file
+    begins: Array | None  # the byte where those of each entry begin, and one more, which says nothing
+    origin: int  # what these are counted from
+    end: int  # the bytes of the numbers
+    size_bytes: int  # of it all
 
 
-def types_of(layout: TreeLayout, wanted: Sequence[str], form: str) -> dict[str, str]:
-    """What the wanted branches hold; refused where that does not go into the form."""
-    types = {}
-    for name in wanted:
-        branch = layout.branches[name]
-        check_flat(name, branch.counter is None, form)
-        types[name] = _type_name(branch.dtype, branch.counter is not None)
-    return types
+class PlainEntries:
+    """The wanted branches of a tree of numbers, in a file that is open.
+
+    There is one of these for each file, and it reads a few baskets of each branch, mostly one: so nothing is made for
+    a branch that can be done without.
+    """
+
+    def __init__(self, file: int, layout: TreeLayout, wanted: Sequence[str], form: str) -> None:
+        self.units = layout.entries
+        self._file = file
+        self._branches = layout.branches
+        self._wanted = wanted
+        self._read = [*wanted]  # the branches that are, with the counters that are needed
+        self._decoded: dict[tuple[str, int], Basket] = {}  # by branch and number
+        if form in FLAT:
+            for name in wanted:
+                check_flat(name, layout.branches[name].counter is None, form)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """What the branches hold."""
+        branches = {name: self._branches[name] for name in self._wanted}
+        return {name: _type_name(branch.dtype, branch.counter is not None) for name, branch in branches.items()}
+
+    def ends(self) -> list[int]:
+        """Where all wanted branches have baskets that end."""
+        return common_ends(self._branches[name].offsets for name in self._wanted)
+
+    def columns(self, start: int, stop: int) -> dict[str, Pieces]:
+        """Decode the baskets that hold them; the first bad one of all branches is told."""
+        bad: BadRows | None = None
+        columns = {}
+        for name in self._wanted:
+            try:
+                columns[name] = self._pieces(name, start, stop)
+            except BadRows as fault:
+                bad = fault if bad is None or fault.start < bad.start else bad
+        self._forget(stop)
+        if bad is not None:
+            raise bad
+        return columns
+
+    def places(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Of the baskets, also of those that only count, once they are known to be needed."""
+        for name in self._read:
+            yield from places_of(self._branches[name], start, stop)
+
+    def _pieces(self, name: str, start: int, stop: int) -> Pieces:
+        branch = self._branches[name]
+        dtype, native = _dtypes(branch.dtype)
+        shift = dtype.itemsize.bit_length() - 1
+        numbers: list[Array] = []
+        lists: list[Lists] = []
+        for number in baskets_of(branch, start, stop):
+            before, after = branch.offsets[number], branch.offsets[number + 1]
+            first, end = max(start - before, 0), min(stop, after) - before
+            basket = self._decode(name, branch, number, dtype, is_whole=end - first == after - before)
+            if basket.begins is None:
+                numbers.append(basket.numbers[first:end])
+                continue
+            begins = basket.begins[first:end]
+            last_byte = basket.end if before + end == after else int(basket.begins[end]) - basket.origin
+            first_number, end_number = (int(basket.begins[first]) - basket.origin) >> shift, last_byte >> shift
+            if not 0 <= first_number <= end_number <= len(basket.numbers):
+                raise bad_basket(name, ValueError(OVERLAP), branch, number)
+            numbers.append(basket.numbers[first_number:end_number])
+            lists.append(Lists(begins, basket.origin, first_number, end_number, branch, number))
+        return Pieces(name, native, branch.counter, numbers, lists)
+
+    def _decode(self, name: str, branch: BranchLayout, number: int, dtype: Any, *, is_whole: bool) -> Basket:
+        """A basket; checked, unless that is done with others, because all of it is wanted."""
+        kept = self._decoded.get((name, number))
+        if kept is not None:
+            return kept
+        start, stop = branch.offsets[number], branch.offsets[number + 1]
+        try:
+            basket = read_basket(self._file, branch.seeks[number], branch.sizes[number], stop - start, dtype)
+            if branch.counter is None:
+                basket = _one_each(basket, stop - start)
+            elif basket.begins is None:
+                basket = self._counted(basket, branch.counter, start, stop, dtype)
+            if not is_whole and basket.begins is not None:
+                check_apart(basket.begins, basket.origin, basket.end)
+        except NOT_THE_FILE:
+            raise
+        except BadRows as bad:
+            raise badly_counted(bad, branch, number) from bad
+        except Exception as error:
+            raise bad_basket(name, error, branch, number) from error
+        self._decoded[name, number] = basket
+        return basket
+
+    def _counted(self, basket: Basket, counter: str, start: int, stop: int, dtype: Any) -> Basket:
+        """A basket that leaves it to another branch where its entries begin, whose baskets may end elsewhere."""
+        import numpy
+
+        if counter not in self._read:
+            self._read.append(counter)
+        counts = self._pieces(counter, start, stop).array()
+        begins = numpy.zeros(len(counts) + 1, numpy.int64)
+        numpy.cumsum(counts, out=begins[1:])
+        begins *= dtype.itemsize
+        if begins[-1] > basket.end:
+            raise ValueError(OVERLAP)
+        return basket._replace(begins=begins.astype(numpy.int32), origin=0, end=int(begins[-1]))
+
+    def _forget(self, stop: int) -> None:
+        """Keep only baskets that go on after ``stop``, while there is room."""
+        if stop == self.units:
+            self._decoded.clear()
+            return
+        kept = {}
+        room_bytes = KEPT_BYTES
+        for name in self._read:
+            offsets = self._branches[name].offsets
+            number = bisect_right(offsets, stop) - 1
+            basket = self._decoded.get((name, number))
+            if basket is not None and basket.size_bytes <= room_bytes and offsets[number] != stop:
+                kept[name, number] = basket
+                room_bytes -= basket.size_bytes
+        self._decoded = kept
+
+
+def read_basket(file: int, seek: int, size: int, entries: int, dtype: Any) -> Basket:
+    """Raise a `ValueError`, or whatever decompressing raises, where it is not as it should be."""
+    import numpy
+
+    data = memoryview(os.pread(file, size, seek))
+    total_bytes, _, content_bytes, _, key_bytes, _ = KEY.unpack_from(data)
+    *_, there, last, _ = _BASKET.unpack_from(data, key_bytes - _BASKET.size)
+    if total_bytes != len(data) or not key_bytes <= last <= key_bytes + content_bytes:
+        raise ValueError("it does not begin as baskets do")
+    if there != entries:
+        raise ValueError(f"{there} entries instead of {entries}")
+    content = decompressed(data[key_bytes:], content_bytes)
+    end = last - key_bytes
+    numbers = numpy.frombuffer(content, dtype, end // dtype.itemsize)
+    begins = None
+    if end < content_bytes:
+        begins = numpy.frombuffer(content, ">i4", offset=end + 4)  # how many there are comes first
+        if len(begins) != entries + 1:
+            raise ValueError(f"it says where {len(begins) - 1} entries begin, and has {entries}")
+    return Basket(numbers, begins, key_bytes, end, content_bytes)
+
+
+def _one_each(basket: Basket, entries: int) -> Basket:
+    """A basket that has a number for each entry."""
+    if len(basket.numbers) != entries:
+        raise ValueError(f"{len(basket.numbers)} entries instead of {entries}")
+    return basket if basket.begins is None else basket._replace(begins=None)
 
 
 @cache
@@ -71,165 +211,3 @@ def _dtypes(name: str) -> tuple[Any, Any]:
 
     dtype = numpy.dtype(name)
     return dtype, dtype.newbyteorder("=")
-
-
-class _Plain(Branch):
-    """A branch of numbers."""
-
-    def __init__(self, name: str, file: int, layout: BranchLayout) -> None:
-        super().__init__(name, layout.offsets, layout.seeks, layout.sizes)
-        self._file = file
-        self._dtype, self._native = _dtypes(layout.dtype)
-
-    def _content(self, number: int) -> tuple[Array, Array | None, int]:
-        """The numbers of a basket, the byte where each entry begins if it says so, and the bytes it takes."""
-        import numpy
-
-        entries = self.offsets[number + 1] - self.offsets[number]
-        data = memoryview(os.pread(self._file, self._sizes[number], self._seeks[number]))
-        total_bytes, _, content_bytes, _, key_bytes, _ = KEY.unpack_from(data)
-        *_, there, last, _ = _BASKET.unpack_from(data, key_bytes - _BASKET.size)
-        if total_bytes != len(data) or not key_bytes <= last <= key_bytes + content_bytes:
-            raise ValueError("it does not begin as baskets do")
-        if there != entries:
-            raise ValueError(f"{there} entries instead of {entries}")
-        content = decompressed(data[key_bytes:], content_bytes)
-        end = last - key_bytes
-        numbers = numpy.frombuffer(content, self._dtype, end // self._dtype.itemsize)
-        begins = None
-        if end < content_bytes:
-            begins = numpy.frombuffer(content, ">i4", offset=end)[1:].astype(numpy.int32)
-            if len(begins) != entries + 1:
-                raise ValueError(f"it says where {len(begins) - 1} entries begin, and has {entries}")
-            begins -= key_bytes
-            begins[-1] = end
-        return numbers, begins, content_bytes
-
-
-class _Numbers(_Plain):
-    """One for each entry."""
-
-    def decode(self, number: int) -> tuple[Array, int]:
-        """As they are in the file."""
-        numbers, _, size_bytes = self._content(number)
-        entries = self.offsets[number + 1] - self.offsets[number]
-        if len(numbers) != entries:
-            raise ValueError(f"{len(numbers)} entries instead of {entries}")
-        return numbers, size_bytes
-
-    def put_together(self, baskets: Sequence[Array], first: int, start: int, stop: int) -> Pieces:
-        """Those of some entries."""
-        begins = self.offsets[first : first + len(baskets)]
-        pieces = [basket[max(start - begin, 0) : stop - begin] for basket, begin in zip(baskets, begins, strict=True)]
-        return Pieces(self._native, pieces, None)
-
-
-class _Lists(_Plain):
-    """Any number for each entry, which another branch counts.
-
-    Branches with the same counter have their entries begin at the same places. These are kept once for all of them:
-    they take as much memory as the numbers themselves.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        file: int,
-        layout: BranchLayout,
-        counter: Callable[[], _Numbers],
-        shared: dict[tuple[int, int], Array],
-    ) -> None:
-        super().__init__(name, file, layout)
-        self._counter = counter
-        self._shared = shared  # where entries begin, by the first of a basket and the end of the last
-        self._shift = self._dtype.itemsize.bit_length() - 1  # from bytes to numbers, much faster than a division
-
-    def decode(self, number: int) -> tuple[tuple[Array, Array], int]:
-        """The numbers as they are in the file, and where those of each entry begin among them."""
-        import numpy
-
-        numbers, begins, size_bytes = self._content(number)
-        start, stop = self.offsets[number], self.offsets[number + 1]
-        if begins is None:
-            counts = self._counter().array(start, stop).array()
-            offsets = numpy.zeros(len(counts) + 1, numpy.int64)
-            numpy.cumsum(counts, out=offsets[1:])
-        else:
-            offsets = begins >> self._shift
-        shared = self._shared.get((start, stop))
-        if shared is not None and len(shared) == len(offsets) and (shared == offsets).all():
-            offsets = shared
-        elif offsets[0] < 0 or (offsets[1:] < offsets[:-1]).any():
-            raise ValueError(OVERLAP)
-        if offsets[-1] > len(numbers):
-            raise ValueError(OVERLAP)
-        if shared is None:
-            self._shared[start, stop] = offsets
-        return (numbers, offsets), size_bytes
-
-    def put_together(self, baskets: Sequence[tuple[Array, Array]], first: int, start: int, stop: int) -> Pieces:
-        """Those of some entries."""
-        numbers, lists = [], []
-        for at, (content, offsets) in enumerate(baskets, first):
-            begin = self.offsets[at]
-            part = ListsOf(offsets, max(start - begin, 0), min(stop - begin, len(offsets) - 1))
-            numbers.append(content[offsets[part.first] : offsets[part.end]])
-            lists.append(part)
-        return Pieces(self._native, numbers, lists)
-
-    def forget(self, stop: int, room_bytes: int) -> int:
-        """Also what others may have alike."""
-        self._shared.clear()
-        return super().forget(stop, room_bytes)
-
-
-class ListsOf(NamedTuple):
-    """Some entries of a basket: the offsets of all, and the numbers of these."""
-
-    offsets: Array
-    first: int
-    end: int
-
-
-class Pieces:
-    """Numbers of some entries, as they are in baskets, of one file or of several: made an array once, all together."""
-
-    def __init__(self, dtype: Any, numbers: list[Array], lists: list[ListsOf] | None) -> None:
-        self._dtype = dtype
-        self._numbers = numbers
-        self._lists = lists  # for each piece, where entries begin
-
-    def __add__(self, other: Pieces) -> Pieces:
-        lists = None if self._lists is None else self._lists + (other._lists or [])
-        return Pieces(self._dtype, self._numbers + other._numbers, lists)
-
-    def array(self, known: dict[tuple[tuple[int, int, int], ...], Any] | None = None) -> Any:
-        """Of numpy, or of awkward if an entry has any number of them; then offsets that are ``known`` are not made."""
-        import numpy
-
-        content = numpy.empty(sum(map(len, self._numbers)), self._dtype)
-        if self._numbers:
-            numpy.concatenate(self._numbers, out=content)
-        if self._lists is None:
-            return content
-        import awkward
-
-        known = {} if known is None else known
-        key = tuple((id(offsets), first, end) for offsets, first, end in self._lists)
-        if key not in known:
-            known[key] = awkward.index.Index64(self._offsets()), self._lists  # or others may get the same id
-        layout = awkward.contents.ListOffsetArray(known[key][0], awkward.contents.NumpyArray(content))
-        return awkward.Array(layout)
-
-    def _offsets(self) -> Array:
-        import numpy
-
-        lists = self._lists or []
-        together = numpy.zeros(1 + sum(end - first for _, first, end in lists), numpy.int64)
-        at = numbers = 0
-        for offsets, first, end in lists:
-            after = at + end - first
-            before = numbers - int(offsets[first])
-            numpy.add(offsets[first + 1 : end + 1], before, out=together[at + 1 : after + 1], dtype=numpy.int64)
-            at, numbers = after, int(together[after])
-        return together

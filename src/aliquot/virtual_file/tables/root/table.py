@@ -2,19 +2,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import add
 from typing import Any, ClassVar, NamedTuple
 
 from aliquot.errors import MissingExtraError, UsageError
 from aliquot.virtual_file.source import ByteRange
 from aliquot.virtual_file.tables.forms import concatenate, from_numpy
 from aliquot.virtual_file.tables.ranges import joined
-from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, Entries, common_ends, record_array
+from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, Entries, record_array
 from aliquot.virtual_file.tables.root.finding import find_layout, pack_layout, unpack_layout
 from aliquot.virtual_file.tables.root.layout import TreeLayout
 from aliquot.virtual_file.tables.root.ntuple import NtupleEntries
-from aliquot.virtual_file.tables.root.plain import Pieces, plain_entries, types_of
+from aliquot.virtual_file.tables.root.pieces import Pieces
+from aliquot.virtual_file.tables.root.plain import PlainEntries
 from aliquot.virtual_file.tables.root.tree import tree_entries
 from aliquot.virtual_file.tables.table import BadRows, Facts, Table, UnreadableTable
 from aliquot.virtual_file.tables.wording import one_line
@@ -50,20 +49,13 @@ class RootTable(Table):
 
     def facts(self) -> Facts:
         """Look at the tree, and where its baskets or clusters end."""
-        try:
-            layout = self._find_plain()
-        except BaseException:
-            self.close()
-            raise
-        if layout is None:
-            entries = self._opened()
-            return Facts(entries.units, _thinned(entries.ends()), dict(entries.types))
-        wanted = self.columns or tuple(layout.branches)
-        ends = common_ends(layout.branches[name].offsets for name in wanted)
-        types = types_of(layout, wanted, self.form)
-        return Facts(layout.entries, _thinned(ends), types, detail=self._detail(layout))
+        entries = self._opened()
+        return Facts(entries.units, _thinned(entries.ends()), dict(entries.types), detail=self._detail())
 
-    def _detail(self, layout: TreeLayout) -> bytes:
+    def _detail(self) -> bytes:
+        layout = self._layout
+        if layout is None:
+            return b""
         # A basket takes three bytes at least: of a large tree, not even the length is worth finding out.
         if 3 * sum(len(branch.seeks) for branch in layout.branches.values()) > _MOST_DETAIL_BYTES:
             return b""
@@ -72,23 +64,27 @@ class RootTable(Table):
 
     def read(self, start: int, stop: int) -> Any:
         """As a batch."""
-        return self.put_together([self.pieces(start, stop)], self.form)
+        return self.put_together([self.pieces(start, stop, checked=True)], self.form)
 
-    def pieces(self, start: int, stop: int) -> _Entries:
+    def pieces(self, start: int, stop: int, *, checked: bool = False) -> _Entries:
         """Decode what of it is not decoded yet."""
         try:
-            return _Entries(stop - start, self._opened().columns(start, stop))
+            columns = self._opened().columns(start, stop)
+            for array in columns.values() if checked else ():
+                if isinstance(array, Pieces):
+                    array.array()
         except BadRows:
             if not isinstance(self._file, PlainFile):
                 raise
             # It may have been taken for plain, and uproot knows better: it has the last word.
             self.close()
             self._leave_to_uproot = True
-            return self.pieces(start, stop)
+            return self.pieces(start, stop, checked=checked)
         except ImportError as error:  # a compression whose library is not there says nothing about the file
             raise MissingExtraError(f"Reading {self.path} ({error})", self.extra) from error
         except NotImplementedError as error:  # nor does a kind of object that uproot does not know yet
             raise self._not_known(error) from error
+        return _Entries(stop - start, columns)
 
     @classmethod
     def put_together(cls, parts: Sequence[_Entries], form: str) -> Any:
@@ -97,7 +93,7 @@ class RootTable(Table):
             # Column by column: what each was made of is let go before the next is made.
             known: dict[Any, Any] = {}
             columns = {
-                name: reduce(add, [part.columns.pop(name) for part in parts]).array(known)
+                name: Pieces.together([part.columns.pop(name) for part in parts]).array(known)
                 for name in tuple(parts[0].columns)
             }
             return _batch(_Entries(sum(part.units for part in parts), columns), form)
@@ -128,12 +124,10 @@ class RootTable(Table):
             import uproot
 
             return self._open_by(uproot)
-        return plain_entries(self._file.descriptor, layout, self.columns or tuple(layout.branches), self.form)
+        return PlainEntries(self._file.descriptor, layout, self.columns or tuple(layout.branches), self.form)
 
     def _find_plain(self) -> TreeLayout | None:
         """Where a plain tree has its baskets, with its file open; None where uproot is to read it."""
-        if self._layout is not None:
-            return self._layout
         try:
             import awkward  # noqa: F401  # uproot does not ask for it before it is used
             import uproot

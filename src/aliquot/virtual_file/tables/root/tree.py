@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from threading import local
+from collections.abc import Sequence
 from typing import Any
 
-from aliquot.virtual_file.tables.root.baskets import Branch, Column, Group, TreeEntries
-from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, OVERLAP, check_flat
+from aliquot.virtual_file.tables.root.branches import Branch, Column, Group, TreeEntries
+from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, check_flat
 from aliquot.virtual_file.tables.table import UnreadableTable, check_columns
 from aliquot.virtual_file.tables.wording import one_line
 
@@ -26,7 +25,7 @@ class _Maker:
         self._form = form
         self._numpy = NumPy()
         self._library = self._numpy if form in FLAT else Awkward()
-        self._made: dict[int, _UprootBranch] = {}  # by the branch: one counts the entries of many
+        self._made: dict[int, Branch] = {}  # by the branch: one counts the entries of many
         self._counters: list[Branch] = []
 
     def entries(self, wanted: Sequence[str] | None) -> TreeEntries:
@@ -45,7 +44,7 @@ class _Maker:
             return Group({sub: self._column(f"{name}/{sub}", branch[sub]) for sub in subbranches})
         _check_readable(name, branch)
         library = self._numpy if _is_plain(branch.interpretation) else self._library
-        made = self._made[id(branch)] = _UprootBranch(name, branch, library, self._counter)
+        made = self._made[id(branch)] = Branch(name, branch, library, self._counter)
         if made.offsets[-1] != self._units:
             raise UnreadableTable(
                 f"has {made.offsets[-1]:,} entries of column {name!r}, and {self._units:,} of the tree",
@@ -55,63 +54,9 @@ class _Maker:
 
     def _counter(self, branch: Any) -> Branch:
         if id(branch) not in self._made:
-            made = self._made[id(branch)] = _UprootBranch(branch.name, branch, self._numpy, self._counter)
+            made = self._made[id(branch)] = Branch(branch.name, branch, self._numpy, self._counter)
             self._counters.append(made)
         return self._made[id(branch)]
-
-
-class _UprootBranch(Branch):
-    """A branch of any kind."""
-
-    def __init__(self, name: str, branch: Any, library: Any, counter_of: Callable[[Any], Branch]) -> None:
-        offsets = [int(offset) for offset in branch.entry_offsets]
-        separate = len(offsets) - 1 - len(branch.embedded_baskets)
-        seeks = branch.member("fBasketSeek")[:separate].tolist()
-        super().__init__(name, offsets, seeks, branch.member("fBasketBytes")[:separate].tolist())
-        self._branch = branch
-        self._counter_of = counter_of
-        self._library = library
-        self._interpretation = branch.interpretation
-        # What uproot finds out about objects in the first basket, it uses for the others.
-        self._context = {**branch.context, "forth": local()}
-
-    def decode(self, number: int) -> tuple[Any, int]:
-        """By uproot, one basket alone."""
-        basket = self._branch.basket(number)
-        array = self._interpretation.basket_array(
-            basket.data,
-            self._byte_offsets(basket, number),
-            basket,
-            self._branch,
-            self._context,
-            basket.member("fKeylen"),
-            self._library,
-            {},
-        )
-        expected = self.offsets[number + 1] - self.offsets[number]
-        if len(array) != expected:
-            raise ValueError(f"{len(array)} entries instead of {expected}")
-        _check_offsets(array)
-        return array, basket.uncompressed_bytes
-
-    def put_together(self, baskets: Sequence[Any], first: int, start: int, stop: int) -> Any:
-        """As uproot does it."""
-        offsets = self.offsets[first : first + len(baskets) + 1]
-        arrays = dict(enumerate(baskets))
-        return self._interpretation.final_array(arrays, start, stop, offsets, self._library, self._branch, {})
-
-    def _byte_offsets(self, basket: Any, number: int) -> Any:
-        """Where its entries begin, which it may leave to its counter, whose baskets may end elsewhere."""
-        import numpy
-        from uproot.interpretation.jagged import AsJagged
-
-        given, counting = basket.byte_offsets, self._branch.count_branch
-        if given is not None or counting is None or not isinstance(self._interpretation, AsJagged):
-            return given
-        counts = self._counter_of(counting).array(self.offsets[number], self.offsets[number + 1])
-        offsets = numpy.zeros(len(counts) + 1, numpy.int64)
-        numpy.cumsum(counts, out=offsets[1:])
-        return offsets * self._interpretation.content.from_dtype.itemsize
 
 
 def _chosen_branches(tree: Any, wanted: Sequence[str] | None) -> list[tuple[str, Any]]:
@@ -166,13 +111,3 @@ def _is_flat(interpretation: Any) -> bool:
     from uproot.interpretation.strings import AsStrings
 
     return isinstance(interpretation, Numerical | AsStrings)
-
-
-def _check_offsets(array: Any) -> None:
-    """Refuse entries that would reach beyond their basket: awkward believes what it is given."""
-    from uproot.interpretation.jagged import JaggedArray
-
-    if isinstance(array, JaggedArray):
-        offsets = array.offsets
-        if len(offsets) and (offsets[0] < 0 or offsets[-1] > len(array.content) or (offsets[1:] < offsets[:-1]).any()):
-            raise ValueError(OVERLAP)
