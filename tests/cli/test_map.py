@@ -288,6 +288,28 @@ def test_one_bad_record_stops_nothing_wherever_it_is(
         assert "Traceback" not in refused.err
 
 
+@pytest.mark.parametrize("end", ["@r", "@r\nAC\n", "@r\nAC\n+\n"])
+def test_a_record_that_is_cut_off_stops_nothing(place: Path, map_here: Callable[..., Ran], end: str) -> None:
+    """As of a download that was broken off. Who has not asked for it is told before anything is run."""
+    (place / "x.fastq").write_text("@r\nAC\n+\nII\n" * 1000 + end)
+    for _ in range(2):
+        refused = map_here("analysis:count", "x.fastq", "--quiet")
+        assert (refused.code, refused.out) == (2, "")
+        assert "unit 1000, byte 11000: ends in the middle of a unit" in refused.err
+        assert "--keep-going would set units aside" in refused.err
+        ran = map_here("analysis:count", "x.fastq", "--keep-going")
+        assert (ran.code, ran.out) == (1, "1000\n")
+        assert "unit 1000 in" in ran.err
+
+
+def test_a_line_that_is_missing_is_no_cut_off_record(place: Path, map_here: Callable[..., Ran]) -> None:
+    """All records behind it would begin at the wrong line."""
+    reads = "@r\nAC\n+\nII\n" * 1000
+    (place / "x.fastq").write_text(reads[:5500] + reads[5503:])
+    ran = map_here("analysis:count", "x.fastq", "--keep-going")
+    assert (ran.code, ran.out) == (2, "")
+
+
 def test_one_who_expects_no_bad_record_may_change_his_mind(tmp_path: Path) -> None:
     """As in a notebook, with the same view."""
     path = tmp_path / "x.jsonl"

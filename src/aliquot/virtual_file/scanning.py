@@ -252,20 +252,17 @@ class ScannedUnits(Units):
             self._fault = None if fault.is_of_unit else fault
             raise
         self._storage.check_unchanged()
-        self._total = starts // self._boundaries.starts_per_unit
+        self._total = -(-starts // self._boundaries.starts_per_unit)
         self._save()
 
     def _check_whole(self, starts: int) -> None:
         per_unit = self._boundaries.starts_per_unit
         whole_units, excess = divmod(starts, per_unit)
         if excess:
-            raise DataError(
-                f"ends in the middle of a unit: the last one has {excess} of {per_unit} lines",
-                path=self._storage.path,
-                unit=whole_units,
-                byte=self.byte_of(whole_units),
-                advice="Is the file complete, without blank lines at its end?",
-            )
+            problem = f"ends in the middle of a unit: the last one has {excess} of {per_unit} lines"
+            fault = Malformed(problem, advice="Is the file complete, without blank lines at its end?")
+            self._found_bad(fault, self.byte_of(whole_units), whole_units, self._unit_before(whole_units))
+            return
         if self._index.block_count and self._index.next_state:
             raise DataError(
                 "ends inside a quoted field: a quote was opened and never closed",
@@ -280,9 +277,15 @@ class ScannedUnits(Units):
             try:
                 self._check(last if last.endswith(b"\n") else last + b"\n")
             except Malformed as fault:
-                before = self.byte_of(whole_units - 2) if whole_units > 1 else begin
-                neighbour = self._storage.read_at(before, begin - before)
-                self._found_bad(fault, begin + (fault.byte_within or 0), whole_units - 1, neighbour)
+                byte = begin + (fault.byte_within or 0)
+                self._found_bad(fault, byte, whole_units - 1, self._unit_before(whole_units - 1))
+
+    def _unit_before(self, unit: int) -> bytes:
+        """The bytes of the unit before that one, if there is one."""
+        if not unit:
+            return b""
+        begin = self.byte_of(unit - 1)
+        return bytes(self._storage.read_at(begin, self.byte_of(unit) - begin))
 
     def _found_bad(self, fault: Malformed, byte: int, unit: int, neighbour: bytes) -> None:
         """Refuse the file, unless that is expected, and the unit is a bad one among others."""
