@@ -24,10 +24,10 @@ from bench.measuring import Contender, Finding, Timing, alternate, console, form
 
 CORES = 2
 IDEAL = f"bwa mem -t {CORES}"
-PIPE, FILES = "aliquot, pipe", "aliquot, files"
+PIPE, FILES, THREADS = "aliquot, pipe", "aliquot, files", "aliquot, -t {cores}, pipe"
 PARALLEL, MAKEFLOW = "GNU parallel", "makeflow_bwa"
 
-_BARS = {PIPE: 1.05, FILES: 1.10}
+_BARS = {PIPE: 1.05, THREADS: 1.05, FILES: 1.10}
 _LEAST_OVER_WORST = 20
 _SIZES = (1, 10, 100, 1_000, 10_000, 25_000, 50_000, 100_000)
 _MOST_TASKS, _QUICK_MOST_TASKS = 400, 50
@@ -49,6 +49,7 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
         contenders = [
             bench.whole(IDEAL, lambda place: run_here(f"bwa mem -t {CORES} ref.fa reads.fastq > {OUTPUT}", place)),
             bench.whole(PIPE, lambda place: run_here(bwa_by_aliquot("{reads:pipe}"), place)),
+            bench.whole(THREADS, lambda place: run_here(_by_threads(), place)),
             bench.whole(FILES, lambda place: run_here(bwa_by_aliquot("{reads}"), place)),
             *(bench.peer(peer, size) for peer, sizes in finalists.items() for size in sizes),
         ]
@@ -56,8 +57,13 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
     return _findings(timings, swept, finalists)
 
 
-def bwa_by_aliquot(reads: str, *options: str) -> list[str]:
-    command = f"bwa mem ref.fa {reads} > {{sam}}"
+def _by_threads() -> list[str]:
+    """One program at a time, which is told how many cores there are, as its users tell it."""
+    return bwa_by_aliquot("{reads:pipe}", bwa="bwa mem -t {cores}")
+
+
+def bwa_by_aliquot(reads: str, *options: str, bwa: str = "bwa mem") -> list[str]:
+    command = f"{bwa} ref.fa {reads} > {{sam}}"
     return aliquot_run(command, split="reads=reads.fastq", join=f"sam={OUTPUT}", options=("--cores", "2", *options))
 
 
@@ -185,7 +191,7 @@ def _findings(
     for name, bar in _BARS.items():
         over, times = ratio(timings[name], timings[IDEAL])
         findings.append(Finding.at_most(f"commands: {name}, over {IDEAL}", over, "x", bar, times))
-    ours = min((PIPE, FILES), key=lambda name: timings[name].median)
+    ours = min(_BARS, key=lambda name: timings[name].median)
     for peer, programs in _PEERS.items():
         if peer not in swept:
             findings.append(Finding.skipped(f"commands: {ours}, over {peer}", programs[0]))

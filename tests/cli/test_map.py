@@ -302,10 +302,11 @@ def test_a_record_that_is_cut_off_stops_nothing(place: Path, map_here: Callable[
         assert "unit 1000 in" in ran.err
 
 
-def test_a_line_that_is_missing_is_no_cut_off_record(place: Path, map_here: Callable[..., Ran]) -> None:
+@pytest.mark.parametrize("at", [3, 5503, 10992])
+def test_a_line_that_is_missing_is_no_cut_off_record(place: Path, map_here: Callable[..., Ran], at: int) -> None:
     """All records behind it would begin at the wrong line."""
     reads = "@r\nAC\n+\nII\n" * 1000
-    (place / "x.fastq").write_text(reads[:5500] + reads[5503:])
+    (place / "x.fastq").write_text(reads[:at] + reads[at + 3 :])
     ran = map_here("analysis:count", "x.fastq", "--keep-going")
     assert (ran.code, ran.out) == (2, "")
 

@@ -192,6 +192,20 @@ def test_a_file_that_is_cut_off_is_told_when_its_end_is_seen(numbers: Path) -> N
     assert Path("copy.fastq").read_bytes() == reads
 
 
+def test_what_others_expect_of_the_end_is_not_expected_here(tmp_path: Path) -> None:
+    """They may have counted to it first."""
+    path = tmp_path / "reads.fastq"
+    path.write_bytes(b"@r\nACGTACGT\n+\nIIIIIIII\n" * 300_000 + b"@last\nACGT\n")
+    counting = Growing(aliquot.open(path))
+    assert counting.units < 300_000
+    other = aliquot.open(path).source
+    other.expect_bad_units()
+    other.advance(None)
+    assert other.known_units == 300_001
+    with pytest.raises(aliquot.DataError, match="unit 300000, byte"):
+        counting.look()
+
+
 def test_a_run_goes_on_that_was_interrupted_before_all_was_counted(
     numbers: Path, interrupted: pytest.MonkeyPatch
 ) -> None:

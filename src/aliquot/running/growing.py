@@ -89,6 +89,8 @@ class Growing:
 
     def _tell(self) -> SourceGrew:
         """Those that work on it must find what they are told."""
+        if self._source.complete:
+            self._source.advance(None)  # somebody else may have counted it to the end, who expected bad units
         began_seconds = time.monotonic()
         self._source.share_index()
         self._told_seconds = time.monotonic()

@@ -112,6 +112,7 @@ class FileSource(Source):
         if start >= stop:
             return self.format.parse(b"", self._header)
         begin, end = self._range(start, stop)
+        self._units.check_whole(stop)
         data = self.storage.read_at(begin, end - begin)
         try:
             records = self.format.parse(data, self._header)
@@ -128,10 +129,11 @@ class FileSource(Source):
         if stream is not None:
             born_in = forking.generation
             kept = False
+            streamed_to = min(stop, self._units.whole)
             try:
-                for batch in stream.batches(stop, units):
+                for batch in stream.batches(streamed_to, units):
                     at += len(batch)
-                    if at == stop:
+                    if at == streamed_to:
                         self.storage.check_opened(stream.file)
                         kept = _kept_streams.keep(stream)
                     yield batch
@@ -169,7 +171,7 @@ class FileSource(Source):
         if records is None:
             file.close()
             return None
-        return RecordStream(self, file, records, start, self._units.known)
+        return RecordStream(self, file, records, start, self._units.whole)
 
     def typical_batch_units(self) -> int:
         """As many as are quick to read and to work on."""
@@ -211,6 +213,11 @@ class FileSource(Source):
         """As the format says."""
         self.format.check_same(records)
 
+    def check_ends(self, start: int, stop: int) -> None:
+        """The last one has an end."""
+        self.advance(stop)
+        self._units.check_whole(stop)
+
     def ends_without_terminator(self, stop: int) -> bool:
         """Whether these units end with the file, and the file ends without what ends a unit."""
         terminator = self.terminator
@@ -251,6 +258,7 @@ class FileSource(Source):
 
     def _checked_range(self, start: int, stop: int) -> tuple[int, int]:
         begin, end = self._range(start, stop)
+        self._units.check_whole(stop)
         # A line cannot begin in the wrong place: what is in it is for whoever reads it.
         if begin < end and not (self._are_lines and start > 0):
             try:

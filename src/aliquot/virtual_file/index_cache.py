@@ -29,6 +29,7 @@ class IndexRecord(Struct, frozen=True):
     total_units: int | None
     storage_state: bytes
     bad_unit: BadUnit | None = None  # the first that was found, where somebody went on nevertheless
+    torn_unit: BadUnit | None = None  # the last one, if its end is missing
 
 
 class IndexCache:

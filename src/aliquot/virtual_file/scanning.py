@@ -48,6 +48,7 @@ class ScannedUnits(Units):
         self._recently_found: dict[int, int] = {}
         self._are_bad_units_expected = False
         self._bad_unit: BadUnit | None = None  # the first of those that were found
+        self._torn_unit: BadUnit | None = None  # the last of the file, if its end is missing
         # What is wrong with the end of the file, once it was seen: all later calls say the same.
         self._fault: DataError | None = None
         self._stamp = self._cache.stamp()  # of the record that is known here
@@ -106,9 +107,19 @@ class ScannedUnits(Units):
 
     def refuse_bad_unit(self, units: int | None) -> None:
         """Somebody may have counted on behind it, who expected some."""
-        bad = self._bad_unit
-        if bad is not None and not self._are_bad_units_expected and (units is None or bad.unit < units):
-            raise self._error_of(bad)
+        for bad in (self._bad_unit, self._torn_unit):
+            if bad is not None and not self._are_bad_units_expected and (units is None or bad.unit < units):
+                raise self._error_of(bad)
+
+    @property
+    def whole(self) -> int:
+        """All that are known, but for the last one of a file that ends too early."""
+        return self.known if self._torn_unit is None else self._torn_unit.unit
+
+    def check_whole(self, stop: int) -> None:
+        """What is there of the last one might be read together with what follows it."""
+        if self._torn_unit is not None and stop > self._torn_unit.unit:
+            raise self._error_of(self._torn_unit)
 
     def share(self) -> None:
         """Save it, also unfinished: other processes look there before they count by themselves.
@@ -259,9 +270,7 @@ class ScannedUnits(Units):
         per_unit = self._boundaries.starts_per_unit
         whole_units, excess = divmod(starts, per_unit)
         if excess:
-            problem = f"ends in the middle of a unit: the last one has {excess} of {per_unit} lines"
-            fault = Malformed(problem, advice="Is the file complete, without blank lines at its end?")
-            self._found_bad(fault, self.byte_of(whole_units), whole_units, self._unit_before(whole_units))
+            self._found_torn(excess, whole_units)
             return
         if self._index.block_count and self._index.next_state:
             raise DataError(
@@ -280,6 +289,17 @@ class ScannedUnits(Units):
                 byte = begin + (fault.byte_within or 0)
                 self._found_bad(fault, byte, whole_units - 1, self._unit_before(whole_units - 1))
 
+    def _found_torn(self, lines: int, unit: int) -> None:
+        """The last unit has only some of its lines: expected as a bad one is, if it begins as units do."""
+        problem = f"ends in the middle of a unit: the last one has {lines} of {self._boundaries.starts_per_unit} lines"
+        fault = Malformed(problem, advice="Is the file complete, without blank lines at its end?")
+        begin = self.byte_of(unit)
+        try:
+            self._check(self._storage.read_at(begin, self._content_end() - begin))
+        except Malformed:
+            self._raise(fault, begin, unit)
+        self._torn_unit = self._expected(fault, begin, unit, self._unit_before(unit))
+
     def _unit_before(self, unit: int) -> bytes:
         """The bytes of the unit before that one, if there is one."""
         if not unit:
@@ -288,13 +308,17 @@ class ScannedUnits(Units):
         return bytes(self._storage.read_at(begin, self.byte_of(unit) - begin))
 
     def _found_bad(self, fault: Malformed, byte: int, unit: int, neighbour: bytes) -> None:
+        bad = self._expected(fault, byte, unit, neighbour)
+        self._bad_unit = self._bad_unit or bad
+
+    def _expected(self, fault: Malformed, byte: int, unit: int, neighbour: bytes) -> BadUnit:
         """Refuse the file, unless that is expected, and the unit is a bad one among others."""
         if fault.is_of_file or not self._is_good(neighbour):
             self._raise(fault, byte, unit)
         bad = BadUnit(fault.problem, unit, byte, fault.advice)
         if not self._are_bad_units_expected:
             raise self._error_of(bad) from fault
-        self._bad_unit = self._bad_unit or bad
+        return bad
 
     def _is_good(self, neighbour: bytes) -> bool:
         """Where units are several lines, and the one beside a bad one is bad too, a line is missing or too many."""
@@ -326,7 +350,7 @@ class ScannedUnits(Units):
             return
         self._index = index
         self._total = record.total_units
-        self._bad_unit = record.bad_unit
+        self._bad_unit, self._torn_unit = record.bad_unit, record.torn_unit
 
     def _take_from_others(self) -> None:
         """Another process may have counted further since, where nothing is needed for it but the counts."""
@@ -342,6 +366,7 @@ class ScannedUnits(Units):
             if record.total_units is not None or index.block_count > self._index.block_count:
                 self._index, self._total = index, record.total_units
                 self._bad_unit = self._bad_unit or record.bad_unit
+                self._torn_unit = record.torn_unit
 
     def _save_unfinished(self) -> None:
         # Counting goes on at a whole block, so an index with a short last one is kept only when it is complete.
@@ -356,6 +381,7 @@ class ScannedUnits(Units):
                 total_units=self._total,
                 storage_state=self._storage.saved_state(),
                 bad_unit=self._bad_unit,
+                torn_unit=self._torn_unit,
             )
         )
         self._stamp = self._cache.stamp()

@@ -160,6 +160,11 @@ class FilesInOrder(Source):
         """As their format says."""
         self._files[0].check_same(records)
 
+    def check_ends(self, start: int, stop: int) -> None:
+        """Of each file."""
+        for file, begin, end in self._parts(start, stop):
+            file.check_ends(begin, end)
+
     def covering(self, other: Source) -> Source | None:
         """Put two parts of a list of files together again where they touch."""
         if self is other or self == other:
@@ -345,6 +350,8 @@ class FilesTogether(Source):
 
     def check_ends(self, start: int, stop: int) -> None:
         """The first and the last records belong together."""
+        for source in self._sources:
+            source.check_ends(start, stop)
         with contextlib.suppress(MissingExtraError):
             for unit in {start, stop - 1} if start < stop else ():
                 self.records_of(unit, unit + 1)

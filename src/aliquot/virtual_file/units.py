@@ -41,6 +41,14 @@ class Units(ABC):
     def refuse_bad_unit(self, units: int | None) -> None:
         """Raise if one of the first ``units`` is known to be bad, and none is expected to be."""
 
+    @property
+    def whole(self) -> int:
+        """How many of those that are known have an end: all, or all but the last."""
+        return self.known
+
+    def check_whole(self, stop: int) -> None:
+        """Raise if one before ``stop`` has no end: nobody is given it, also where bad ones are expected."""
+
     @abstractmethod
     def byte_of(self, unit: int) -> int:
         """Where a known unit begins; one past the last unit is the end of the content."""

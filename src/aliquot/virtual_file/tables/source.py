@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -147,10 +148,10 @@ class TablesSource(RowsInOrder, Source):
         """A batch of the form that was asked for."""
         parts = self.parts(start, stop) or [self._nothing()]
         together, form = find_table_class(self.how.format).put_together, self.how.form
-        try:
+        with contextlib.suppress(BadRows):
             return together([self._read(rows) for rows in parts], form)  # type: ignore[no-any-return]  # of any form
-        except BadRows:  # of one of them
-            return together([self._read(rows, checked=True) for rows in parts], form)  # type: ignore[no-any-return]
+        # Some of one of them are bad. What was read is let go before all are read again.
+        return together([self._read(rows, checked=True) for rows in parts], form)  # type: ignore[no-any-return]
 
     def _nothing(self) -> RowsOf:
         """No rows, of a table that can be read."""
@@ -164,7 +165,8 @@ class TablesSource(RowsInOrder, Source):
         if facts.problem:
             raise DataError(facts.problem, path=place.path, spoiled_units=(first, first + 1))
         try:
-            pieces = self._table(number).pieces(start, stop, checked=checked)
+            table = self._table(number)
+            pieces = table.pieces(start, stop, checked=True) if checked else table.pieces(start, stop)
         except BadRows as fault:
             self._check_unchanged(number)
             raise DataError(

@@ -85,7 +85,7 @@ class Pieces:
         if bounds:
             numpy.concatenate([lists.begins for lists in self._lists], out=begins)
         begins -= _for_each([lists.origin for lists in self._lists], entries)
-        begins >>= _shift(self._dtype)
+        begins >>= shift_of(self._dtype)
         shared = known.get(counter)
         if shared is not None and shared.bounds == bounds and numpy.array_equal(shared.begins, begins):
             return shared.index
@@ -106,20 +106,20 @@ class Pieces:
     def _overlap(self) -> BadRows:
         """Of the first basket with such entries."""
         for lists in self._lists:
-            begins = [(int(begin) - lists.origin) >> _shift(self._dtype) for begin in lists.begins]
+            begins = [(int(begin) - lists.origin) >> shift_of(self._dtype) for begin in lists.begins]
             if sorted(begins) != begins or begins[-1:] > [lists.end]:
                 return bad_basket(self._name, ValueError(OVERLAP), lists.branch, lists.basket)
         raise AssertionError("entries overlap, but not those of any basket")
 
 
-def check_apart(begins: Array, origin: int, end: int) -> None:
+def check_apart(begins: Array, origin: int, end: int, shift: int) -> None:
     """Refuse entries of a basket that overlap, or reach beyond it. ``begins`` has one more than there are entries."""
-    offsets = begins[:-1] - origin
-    if len(offsets) and (offsets[0] < 0 or offsets[-1] > end or (offsets[1:] < offsets[:-1]).any()):
+    offsets = (begins[:-1] - origin) >> shift
+    if len(offsets) and (offsets[0] < 0 or offsets[-1] > end >> shift or (offsets[1:] < offsets[:-1]).any()):
         raise ValueError(OVERLAP)
 
 
-def _shift(dtype: Any) -> int:
+def shift_of(dtype: Any) -> int:
     """From bytes to numbers: much faster than a division."""
     return int(dtype.itemsize).bit_length() - 1
 

@@ -22,7 +22,7 @@ from aliquot.virtual_file.tables.root.entries import (
 )
 from aliquot.virtual_file.tables.root.keys import KEY
 from aliquot.virtual_file.tables.root.layout import BranchLayout, TreeLayout
-from aliquot.virtual_file.tables.root.pieces import Lists, Pieces, check_apart
+from aliquot.virtual_file.tables.root.pieces import Lists, Pieces, check_apart, shift_of
 from aliquot.virtual_file.tables.table import BadRows
 
 if TYPE_CHECKING:
@@ -75,11 +75,15 @@ class PlainEntries:
         """Decode the baskets that hold them; the first bad one of all branches is told."""
         bad: BadRows | None = None
         columns = {}
-        for name in self._wanted:
-            try:
-                columns[name] = self._pieces(name, start, stop)
-            except BadRows as fault:
-                bad = fault if bad is None or fault.start < bad.start else bad
+        try:
+            for name in self._wanted:
+                try:
+                    columns[name] = self._pieces(name, start, stop)
+                except BadRows as fault:
+                    bad = fault if bad is None or fault.start < bad.start else bad
+        except BaseException:
+            self._decoded.clear()  # those that are wanted whole are not checked yet
+            raise
         self._forget(stop)
         if bad is not None:
             raise bad
@@ -93,11 +97,13 @@ class PlainEntries:
     def _pieces(self, name: str, start: int, stop: int) -> Pieces:
         branch = self._branches[name]
         dtype, native = _dtypes(branch.dtype)
-        shift = dtype.itemsize.bit_length() - 1
+        shift = shift_of(dtype)
         numbers: list[Array] = []
         lists: list[Lists] = []
         for number in baskets_of(branch, start, stop):
             before, after = branch.offsets[number], branch.offsets[number + 1]
+            if before == after:
+                continue  # there is nothing, and where that begins says nothing either
             first, end = max(start - before, 0), min(stop, after) - before
             basket = self._decode(name, branch, number, dtype, is_whole=end - first == after - before)
             if basket.begins is None:
@@ -125,7 +131,7 @@ class PlainEntries:
             elif basket.begins is None:
                 basket = self._counted(basket, branch.counter, start, stop, dtype)
             if not is_whole and basket.begins is not None:
-                check_apart(basket.begins, basket.origin, basket.end)
+                check_apart(basket.begins, basket.origin, basket.end, shift_of(dtype))
         except NOT_THE_FILE:
             raise
         except BadRows as bad:
@@ -144,9 +150,9 @@ class PlainEntries:
         counts = self._pieces(counter, start, stop).array()
         begins = numpy.zeros(len(counts) + 1, numpy.int64)
         numpy.cumsum(counts, out=begins[1:])
-        begins *= dtype.itemsize
-        if begins[-1] > basket.end:
+        if begins.min() < 0 or begins.max() > len(basket.numbers):
             raise ValueError(OVERLAP)
+        begins *= dtype.itemsize
         return basket._replace(begins=begins.astype(numpy.int32), origin=0, end=int(begins[-1]))
 
     def _forget(self, stop: int) -> None:
