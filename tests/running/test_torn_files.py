@@ -20,11 +20,14 @@ COMMANDS = {
 }
 
 
-@pytest.fixture(params=["@r", "@r\nAC", "@r\nAC\n+\n"], ids=["1 line", "2 lines", "3 lines"])
+ENDS = {"1 line": "@r", "2 lines": "@r\nAC", "3 lines": "@r\nAC\n+\n", "4 lines": "@r\nAC\n+\nI", "blank": "\n\n"}
+
+
+@pytest.fixture(params=ENDS)
 def torn(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A file of 300 reads, and one that has no end; another one is beside it."""
     path = tmp_path / "a.fastq"
-    path.write_text(READ * 300 + request.param)
+    path.write_text(READ * 300 + ENDS[request.param])
     (tmp_path / "b.fastq").write_text(READ * 200)
     return path
 
@@ -39,7 +42,7 @@ def test_a_program_is_not_given_a_read_without_its_end(torn: Path, tmp_path: Pat
     """But all others."""
     outcome = run(str(torn), COMMANDS[mode], tmp_path, max_failures=1)
     assert [(failure.start, failure.stop) for failure in outcome.failures] == [(300, 301)]
-    assert "ends in the middle of a unit" in outcome.failures[0].error
+    assert "Is the file complete" in outcome.failures[0].error
     assert (tmp_path / "out.txt").read_text() == "AC\n" * 300
     with pytest.raises(aliquot.DataError, match="unit 300, byte 3300"):
         run(str(torn), COMMANDS[mode], tmp_path)
@@ -59,11 +62,11 @@ def test_a_view_that_expects_it_does_not_copy_it_either(torn: Path, tmp_path: Pa
         assert aliquot.map_batches(len, str(torn), max_failures=1, progress=False) == 300
     travelled = pickle.loads(pickle.dumps(aliquot.open(torn)))
     for view in (aliquot.open(torn), travelled):
-        with pytest.raises(aliquot.DataError, match="in the middle of a unit"):
+        with pytest.raises(aliquot.DataError, match="Is the file complete"):
             view.instantiate(tmp_path / "copy.fastq")
         assert not (tmp_path / "copy.fastq").exists()
     assert travelled[:300].read() == (READ * 300).encode()
-    with pytest.raises(aliquot.DataError, match="in the middle of a unit"):
+    with pytest.raises(aliquot.DataError, match="Is the file complete"):
         travelled.read()
 
 

@@ -245,7 +245,8 @@ class ScannedUnits(Units):
             byte = self._content_start + self._index.block_count * BLOCK_BYTES + offset
             following = self._boundaries.find_nth(window, lead, state, next_nth)
             neighbour = b"" if following is None else bytes(window[lead + following :])
-            self._found_bad(fault, byte + (fault.byte_within or 0), unit, neighbour)
+            bad = self._expected(fault, byte + (fault.byte_within or 0), unit, neighbour)
+            self._bad_unit = self._bad_unit or bad
 
     def _finish(self) -> None:
         """All blocks are counted: the last start begins a unit unless it is at the very end."""
@@ -286,16 +287,22 @@ class ScannedUnits(Units):
             try:
                 self._check(last if last.endswith(b"\n") else last + b"\n")
             except Malformed as fault:
-                byte = begin + (fault.byte_within or 0)
-                self._found_bad(fault, byte, whole_units - 1, self._unit_before(whole_units - 1))
+                byte, unit = begin + (fault.byte_within or 0), whole_units - 1
+                bad = self._expected(fault, byte, unit, self._unit_before(unit))
+                if last.endswith(b"\n"):
+                    self._bad_unit = self._bad_unit or bad
+                else:
+                    self._torn_unit = bad  # in its last line
 
     def _found_torn(self, lines: int, unit: int) -> None:
         """The last unit has only some of its lines: expected as a bad one is, if it begins as units do."""
         problem = f"ends in the middle of a unit: the last one has {lines} of {self._boundaries.starts_per_unit} lines"
         fault = Malformed(problem, advice="Is the file complete, without blank lines at its end?")
         begin = self.byte_of(unit)
+        rest = self._storage.read_at(begin, self._content_end() - begin)
         try:
-            self._check(self._storage.read_at(begin, self._content_end() - begin))
+            if rest.strip():  # else it is blank lines
+                self._check(rest)
         except Malformed:
             self._raise(fault, begin, unit)
         self._torn_unit = self._expected(fault, begin, unit, self._unit_before(unit))
@@ -306,10 +313,6 @@ class ScannedUnits(Units):
             return b""
         begin = self.byte_of(unit - 1)
         return bytes(self._storage.read_at(begin, self.byte_of(unit) - begin))
-
-    def _found_bad(self, fault: Malformed, byte: int, unit: int, neighbour: bytes) -> None:
-        bad = self._expected(fault, byte, unit, neighbour)
-        self._bad_unit = self._bad_unit or bad
 
     def _expected(self, fault: Malformed, byte: int, unit: int, neighbour: bytes) -> BadUnit:
         """Refuse the file, unless that is expected, and the unit is a bad one among others."""

@@ -161,7 +161,9 @@ class SpanRun:
 
     def _wanted_units(self, start: int) -> int:
         """How many units the next step should have: those that are here, and best to cut off."""
-        left = self._cell.unstarted_units()
+        left = self._cell.stop(self._span) - start
+        if left <= 0:
+            return 0  # or the cell is about the next span already, of which nothing is known here
         wanted = min(self._sizer.choose(left, is_end=self._is_end), self._most_units)
         if self._sent is not None and wanted:
             return self._have_items(start, wanted)

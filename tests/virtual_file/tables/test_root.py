@@ -489,15 +489,18 @@ def overlapping(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("step", [1, 7, 130, 250, 900])
-def test_entries_that_overlap_spoil_their_basket_however_it_is_divided(overlapping: Path, step: int) -> None:
+def test_entries_that_overlap_spoil_their_basket_however_it_is_divided(
+    overlapping: Path, step: int, request: pytest.FixtureRequest
+) -> None:
     """The file, the rows and the byte are told, also where many files are checked at once."""
-    source = aliquot.open(f"{overlapping.parent}/*.root:Events", columns=["Muon_pt", "Muon_charge"]).source
+    source: Any = aliquot.open(f"{overlapping.parent}/*.root:Events", columns=["Muon_pt", "Muon_charge"]).source
+    request.addfinalizer(source.close)
     byte = table(overlapping, columns=["Muon_charge"]).byte_ranges(100, 200)[0].start
     for start in range(0, 900, step):
         stop = min(start + step, 900)
         if stop <= 400 or start >= 500:
             expected = [[event % 300 + muon / 8 for muon in range(event % 300 % 4)] for event in range(start, stop)]
-            batch: Any = source.records_of(start, stop)
+            batch = source.records_of(start, stop)
             assert batch.Muon_pt.to_list() == expected
             continue
         with pytest.raises(DataError, match="the entries overlap") as caught:
