@@ -211,6 +211,7 @@ def test_units_that_fail_one_by_one_are_no_reason_to_ask_for_more() -> None:
             "20 units cannot be read so far, and max_failures is 3; allow at least 20, or a part such as 0.2",
         ),
         ([(0, 97)], 0.5, "97 units cannot be read so far, and max_failures is 0.5 of 100 units; allow at least 97"),
+        ([(0, 10), (50, 51)], 3, "11 units cannot be read so far, and max_failures is 3; allow at least 11"),
         ([(0, 97)], 97, ""),
         ([(0, 1)], 0, ""),
     ],
@@ -220,6 +221,7 @@ def test_lost_units_are_counted_once(spoiled: list[tuple[int, int]], max_failure
     failures = [aliquot.Failure(start, stop, "damaged", spoiled=(start, stop)) for start, stop in spoiled]
     why = why_not_enough(failures, max_failures, 100)
     assert why.startswith(told) if told else not why
+    assert ("part" in why) == bool(told and (50, 51) not in spoiled)  # of the files, where one is lost
     assert str(aliquot.UnitsFailedError(tuple(failures), max_failures, 100)).endswith(why)
 
 

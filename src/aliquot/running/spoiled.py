@@ -93,9 +93,12 @@ def why_not_enough(failures: Sequence[Failure], max_failures: float | None, unit
         return ""
     more = f" and {format_count(others)} more failed" if others else ""
     told = f"{max_failures:g} of {format_count(units)} units" if is_part else str(int(max_failures))
+    # A file that cannot be read at all is one unit. Where there is one, a part is a part of the files.
+    are_files_lost = any(failure.spoiled == (failure.start, failure.start + 1) for failure in failures)
+    or_a_part = "" if are_files_lost else f", or a part such as {_part(needed, units)}"
     return (
         f"{format_count(lost)} units cannot be read so far{more}, and max_failures is {told}; "
-        f"allow at least {needed}, or a part such as {_part(needed, units)}"
+        f"allow at least {needed}{or_a_part}"
     )
 
 
