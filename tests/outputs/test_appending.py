@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from aliquot.outputs import OutputError, PartialOutput, find_rule
+from aliquot.outputs import OutputError, PartialOutput, find_rule, growing_file
 
 from .joining import joined, reopened, write_pieces
 
@@ -182,3 +184,137 @@ def test_a_piece_is_a_file(tmp_path: Path, rule: str) -> None:
             with pytest.raises(OutputError, match=says) as caught:
                 partial.append(str(tmp_path / name))
             assert caught.value.path == str(tmp_path / name)
+
+
+def test_the_first_piece_becomes_the_output(tmp_path: Path) -> None:
+    """What one program has written is not written again, however large it is."""
+    [piece] = write_pieces(tmp_path, [HEADER + b"r1\n"])
+    inode = os.stat(piece).st_ino
+    partial = reopened("sam", tmp_path / "partial", None)
+    partial.take(piece)
+    assert partial.sync() == {"rule": "sam", "bytes": len(HEADER) + 3, "header_bytes": len(HEADER)}
+    os.unlink(piece)
+    partial.finish(str(tmp_path / "out.sam"))
+    assert (tmp_path / "out.sam").stat().st_ino == inode
+    assert (tmp_path / "out.sam").read_bytes() == HEADER + b"r1\n"
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_what_follows_does_not_change_the_first_piece(tmp_path: Path, is_removed: bool) -> None:
+    """While it is there: it may be needed after a crash."""
+    first, second = write_pieces(tmp_path, [b"first\n", b"second\n"])
+    partial = reopened("concat", tmp_path / "partial", None)
+    partial.take(first)
+    partial.sync()
+    if is_removed:
+        os.unlink(first)
+    inode = (tmp_path / "partial").stat().st_ino
+    partial.take(second)
+    assert ((tmp_path / "partial").stat().st_ino == inode) == is_removed
+    assert is_removed or Path(first).read_bytes() == b"first\n"
+    assert Path(second).read_bytes() == b"second\n"
+    partial.finish(str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == b"first\nsecond\n"
+
+
+def _another_name(piece: Path) -> None:
+    os.link(piece, piece.with_name("of-the-user"))
+
+
+def _symbolic(piece: Path) -> None:
+    os.symlink(piece.rename(piece.with_name("of-the-user")), piece)
+
+
+def _read_only(piece: Path) -> None:
+    piece.chmod(0o444)
+
+
+@pytest.mark.parametrize("change", [_another_name, _symbolic, _read_only])
+def test_what_is_not_a_plain_new_file_is_copied(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    """A program may have made a link to a file of the user's, which the output must not become."""
+    [piece] = write_pieces(tmp_path, [b"first\n"])
+    inode = os.stat(piece).st_ino
+    change(Path(piece))
+    partial = reopened("concat", tmp_path / "partial", None)
+    partial.take(piece)
+    partial.sync()
+    os.unlink(piece)
+    partial.finish(str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == b"first\n"
+    assert (tmp_path / "out").stat().st_ino != inode
+    assert (tmp_path / "out").stat().st_mode & 0o200
+
+
+@pytest.mark.parametrize("how", ["ab", "r+b"])
+def test_a_piece_that_somebody_still_writes_to_is_copied(tmp_path: Path, how: str) -> None:
+    """A step may leave a process behind: what that writes later is not a part of the output."""
+    [piece] = write_pieces(tmp_path, [b"first\n"])
+    partial = reopened("concat", tmp_path / "partial", None)
+    with open(piece, how, buffering=0) as left_behind:
+        partial.take(piece)
+        partial.sync()
+        os.unlink(piece)
+        partial.finish(str(tmp_path / "out"))
+        left_behind.write(b"later\n")
+    assert (tmp_path / "out").read_bytes() == b"first\n"
+
+
+def test_who_was_killed_while_taking_a_piece_leaves_nothing(tmp_path: Path) -> None:
+    """The piece had a second name then, and still has one of its own."""
+    [piece] = write_pieces(tmp_path, [b"first\n"])
+    partial = reopened("concat", tmp_path / "partial", None)
+    os.link(piece, tmp_path / "partial.taken")
+    partial.take(piece)
+    assert not (tmp_path / "partial.taken").exists()
+    assert (tmp_path / "partial").stat().st_ino == os.stat(piece).st_ino
+
+
+def test_a_piece_that_cannot_be_put_in_place_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing of the attempt stays, nor stays open."""
+    [piece] = write_pieces(tmp_path, [b"first\n"])
+    partial = reopened("concat", tmp_path / "partial", None)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    opened_before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", refuse)
+        partial.take(piece)
+    assert len(os.listdir("/proc/self/fd")) == opened_before
+    assert os.stat(piece).st_nlink == 1
+    partial.finish(str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == b"first\n"
+
+
+def test_where_files_have_one_name_only_pieces_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on some network file systems."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    partial = reopened("concat", tmp_path / "partial", None)
+    partial.take(write_pieces(tmp_path, [b"first\n"])[0])
+    partial.finish(str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == b"first\n"
+
+
+def test_a_disk_that_is_full_leaves_the_first_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the output as it was: there may be room later."""
+    first, second = write_pieces(tmp_path, [b"first\n", b"second\n"])
+    partial = reopened("concat", tmp_path / "partial", None)
+    partial.take(first)
+
+    def fill(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(growing_file, "copy_range", fill)
+        with pytest.raises(OutputError, match="No space left"):
+            partial.take(second)
+    assert sorted(os.listdir(tmp_path)) == sorted(["partial", os.path.basename(first), os.path.basename(second)])
+    assert Path(first).read_bytes() == b"first\n"
+    partial.take(second)
+    partial.finish(str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == b"first\nsecond\n"

@@ -35,6 +35,12 @@ class PartialOutput:
         with naming(self.path):
             self._growing.append(piece)
 
+    def take(self, piece: str) -> None:
+        """As `append`, of a piece that is removed once it is certain that it is in here: it may become the output."""
+        self._check_open()
+        with naming(self.path):
+            self._growing.take(piece)
+
     def sync(self) -> State:
         """Bring all that was appended to the disk, and give the state to go on from: small, and JSON."""
         self._check_open()

@@ -28,13 +28,13 @@ class OutputsSink:
         self._files: list[str] = []  # theirs
 
     def append(self, start: int, stop: int, value: Produced) -> None:
-        """Copy its files to the ends of the outputs."""
+        """Put its files to the ends of the outputs."""
         for name, (file, size) in value.files.items():
             path = os.path.join(self._spool, file)
             if size_of(path) != size:
                 advice = "Does the command leave something running that still writes to it?"
                 raise OutputError(f"was {size} bytes when its step ended, and is not now", path=path, advice=advice)
-            self.partials[name].append(path)
+            self.partials[name].take(path)
             self._files.append(path)
         if start < stop:  # else it is of no unit, and was not recorded
             self._starts.append(start)

@@ -6,7 +6,7 @@ import os
 from abc import abstractmethod
 
 from aliquot.outputs.copying import is_same_start
-from aliquot.outputs.growing_file import GrowingFile, opened, remove_if_there
+from aliquot.outputs.growing_file import GrowingFile, opened
 from aliquot.outputs.rules.rule import Growing, Rule, State
 
 
@@ -59,9 +59,16 @@ class Appended(Growing):
     def append(self, piece: str) -> None:
         """Copy it."""
         with opened(piece) as (descriptor, size_bytes):
-            self._copy(piece, descriptor, size_bytes)
+            self._add(piece, descriptor, size_bytes, may_take=False)
 
-    def _copy(self, piece: str, descriptor: int, size_bytes: int) -> None:
+    def take(self, piece: str) -> None:
+        """The first one is not copied, but is the output from now on."""
+        with opened(piece) as (descriptor, size_bytes):
+            self._add(piece, descriptor, size_bytes, may_take=True)
+
+    def _add(self, piece: str, descriptor: int, size_bytes: int, *, may_take: bool) -> None:
+        if may_take and self._file.take(piece, descriptor):
+            return
         with self._file.adding():
             self._file.copy(descriptor, 0, size_bytes)
 
@@ -81,8 +88,7 @@ class Appended(Growing):
 
     def discard(self) -> None:
         """Remove the file."""
-        self.close()
-        remove_if_there(self.path)
+        self._file.discard()
 
 
 class Headed(Appended):
@@ -98,14 +104,13 @@ class Headed(Appended):
         """How long it is, and how long its header is."""
         return {**super().sync(), "header_bytes": self._header_bytes}
 
-    def _copy(self, piece: str, descriptor: int, size_bytes: int) -> None:
+    def _add(self, piece: str, descriptor: int, size_bytes: int, *, may_take: bool) -> None:
         if not size_bytes:
             return
         file = self._file
         body = self._rule.header_end(descriptor, size_bytes, piece)
         if self._header_bytes is None:
-            with file.adding():
-                file.copy(descriptor, 0, size_bytes)
+            super()._add(piece, descriptor, size_bytes, may_take=may_take)
             self._header_bytes = body
             return
         if body != self._header_bytes or not is_same_start(descriptor, file.descriptor, body):

@@ -19,6 +19,10 @@ class Growing(ABC):
     def append(self, piece: str) -> None:
         """Add what the next piece holds."""
 
+    def take(self, piece: str) -> None:
+        """As `append`, where nobody else wants the piece once it is certain that it is in here."""
+        self.append(piece)
+
     @abstractmethod
     def sync(self) -> State:
         """Bring all of it to the disk, and say as JSON what is there."""
