@@ -16,7 +16,7 @@ import aliquot
 from aliquot.coordinator import SourceGrew
 from aliquot.journal import Journal, RunDirectory
 from aliquot.journal.runs import summarise
-from aliquot.running import growing
+from aliquot.running import growing, planning
 from aliquot.running.earlier import RunChangedError
 from aliquot.running.growing import Growing, count_units
 from aliquot.running.recording import JournalRecorder
@@ -326,6 +326,26 @@ def test_views_that_end_somewhere_and_compressed_files_are_counted_at_once(numbe
     assert count_units(aliquot.open(numbers)[:1000]) == (1000, None)
     Path("numbers.txt.gz").write_bytes(gzip.compress(numbers.read_bytes()[: 10 * 50_000], 1))
     assert count_units(aliquot.open("numbers.txt.gz")) == (50_000, None)
+
+
+def test_a_program_that_runs_alone_is_not_started_twice(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one would be needed for what was not counted when the first began."""
+    monkeypatch.setattr(planning, "_LONE_STREAM_SECONDS", 60.0)
+    command = aliquot.Command(
+        "echo {cores} >> programs.txt; cat {numbers:pipe} > {out}",
+        split={"numbers": numbers},
+        join={"out": "out.txt"},
+    )
+    aliquot.run(command, on=aliquot.sites.Local(cores=2), progress=False)
+    assert Path("programs.txt").read_text() == "2\n"
+    assert Path("out.txt").read_bytes() == numbers.read_bytes()
+
+
+def test_who_opens_it_meanwhile_knows_what_was_counted_with_patience(numbers: Path) -> None:
+    """Else it would be counted again, while the program waits."""
+    units, growing = count_units(aliquot.open(numbers), patience_seconds=1e-9)
+    assert growing is not None
+    assert aliquot.open(numbers).source.known_units == units
 
 
 def test_inside_a_worker_all_is_counted_first(numbers: Path) -> None:

@@ -130,7 +130,12 @@ _LIMITS = (
     click.option("--set-aside", metavar="PATH", help="Write the raw input of units that failed to a file."),
     click.option("--wall", "wall_seconds", type=float, metavar="SECONDS", help="Stop a step that takes longer."),
     click.option("--size", type=click.IntRange(1), metavar="N", help="A first guess of units a step; never needed."),
-    click.option("--target-seconds", type=float, metavar="SECONDS", help="How long a step should take. Default: 1."),
+    click.option(
+        "--target-seconds",
+        type=float,
+        metavar="SECONDS",
+        help="How long a step should take. Default: 1; 4 for programs that read files.",
+    ),
     click.option("-q", "--quiet", is_flag=True, help="No progress, no report."),
 )
 

@@ -22,27 +22,33 @@ _LOOK_SECONDS = 0.005
 _TELL_SECONDS, _TELLING_PART = 0.1, 0.05
 
 
-def count_units(view: VirtualFile, *, may_fail: bool = False) -> tuple[int, Growing | None]:
+def count_units(
+    view: VirtualFile, *, may_fail: bool = False, patience_seconds: float = 0.0
+) -> tuple[int, Growing | None]:
     """How many units a view has, or the first of them, and who counts the others while these are worked on.
 
-    Where units may fail, a bad one is no reason to refuse them all, wherever it is.
+    Where units may fail, a bad one is no reason to refuse them all, wherever it is. With patience, count on for so long
+    before anything is begun.
     """
     source = view.source
     if may_fail:
         for one in source.constituents():
             one.expect_bad_units()
     try:
-        return _count(view)
+        return _count(view, patience_seconds)
     except DataError as error:
         if error.is_of_unit:
             add_note(error, SETTING_ASIDE)
         raise
 
 
-def _count(view: VirtualFile) -> tuple[int, Growing | None]:
+def _count(view: VirtualFile, patience_seconds: float) -> tuple[int, Growing | None]:
     source = view.source
     if source.can_be_counted_meanwhile and view.is_open_ended and _size_bytes(source.paths()) >= _LEAST_BYTES:
         growing = Growing(view)
+        if patience_seconds:
+            growing.count_for(patience_seconds)
+            source.share_index()
         if not source.complete:
             return growing.units, growing
     units = len(view)
@@ -76,14 +82,17 @@ class Growing:
         self._source.advance(self._view.start + units)
         return self._tell()
 
-    def look(self) -> SourceGrew | None:
-        """Count on for a moment; what to tell, if it is time for it. Raises what is wrong with the file."""
+    def count_for(self, seconds: float) -> None:
+        """Count on; a little in any case."""
         began_seconds = time.monotonic()
         while not self._source.complete:
             self._source.advance(self._source.known_units + 1)
-            now_seconds = time.monotonic()
-            if now_seconds - began_seconds >= _LOOK_SECONDS:
-                break
+            if time.monotonic() - began_seconds >= seconds:
+                return
+
+    def look(self) -> SourceGrew | None:
+        """Count on for a moment; what to tell, if it is time for it. Raises what is wrong with the file."""
+        self.count_for(_LOOK_SECONDS)
         is_time = time.monotonic() - self._told_seconds >= self._pause_seconds
         return self._tell() if self._source.complete or is_time else None
 

@@ -69,7 +69,7 @@ def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) ->
         plan.stepper,
         plan.expected_units,
         plan.sent_items,
-        options.target_seconds,
+        plan.target_seconds,
         options.target_bytes,
         options.wall_seconds,
         options.disk_bytes,

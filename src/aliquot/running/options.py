@@ -10,16 +10,13 @@ from aliquot.sites.local import Local
 if TYPE_CHECKING:
     from aliquot.running.progress import Progress
 
-_TARGET_SECONDS = 1.0
-_STEPS_A_WALL = 4
-
 
 class Options(NamedTuple):
     """What every call takes: where to run, with how much, what a step may be like, and what to show meanwhile."""
 
     site: Local
     size: int | None
-    target_seconds: float
+    target_seconds: float | None  # as told: see Plan.target_seconds
     target_bytes: int | None
     wall_seconds: float | None
     disk_bytes: int | None
@@ -58,15 +55,10 @@ def make_options(
         raise UsageError("fresh and resume_anyway cannot both be meant: begin anew, or go on")
     if size is not None:
         size = as_count(size, "size", "a first guess is at least one unit")
-    if target_seconds is None:
-        target_seconds = _TARGET_SECONDS
-    elif not isinstance(target_seconds, int | float) or not 0 <= target_seconds < float("inf"):
+    if target_seconds is not None and not _is_duration(target_seconds):
         raise UsageError(f"target_seconds={target_seconds!r}: how long a step may take, 0 for one unit at a time")
-    if wall_seconds is not None:
-        if not isinstance(wall_seconds, int | float) or not 0 < wall_seconds < float("inf"):
-            raise UsageError(f"wall_seconds={wall_seconds!r}: after how long a step is stopped, more than 0")
-        # A step that is as long as it should be must not be stopped for it.
-        target_seconds = min(target_seconds, wall_seconds / _STEPS_A_WALL)
+    if wall_seconds is not None and not (_is_duration(wall_seconds) and wall_seconds):
+        raise UsageError(f"wall_seconds={wall_seconds!r}: after how long a step is stopped, more than 0")
     site = on or Local()
     if memory is not None:
         site = Local(site.cores, memory, site.step_bytes)
@@ -86,6 +78,10 @@ def make_options(
         force,
         forget,
     )
+
+
+def _is_duration(seconds: Any) -> bool:
+    return isinstance(seconds, int | float) and 0 <= seconds < float("inf")
 
 
 def _as_bytes(told: int | str, name: str) -> int:

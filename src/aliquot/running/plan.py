@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from aliquot.workers.stepping import Stepper
 
 
+USUAL_SECONDS = 1.0
+_STEPS_A_WALL = 4
+
+
 class Plan(NamedTuple):
     """What to run, where, and what becomes of the results."""
 
@@ -34,11 +38,21 @@ class Plan(NamedTuple):
     keeping: Keeping | None = None  # where it is recorded
     is_command: bool = False  # whose results are files, on disk
     step_cores: int = 1  # that each step uses
+    usual_seconds: float = USUAL_SECONDS  # how long a step may take, where nobody says so
 
     @property
     def expected_units(self) -> int:
         """All that there are, or about so many while they are still being counted."""
         return self.units if self.growing is None else self.growing.expected_units
+
+    @property
+    def target_seconds(self) -> float:
+        """How long a step may take."""
+        told, wall_seconds = self.options.target_seconds, self.options.wall_seconds
+        if told is None:
+            told = self.usual_seconds
+        # One that is as long as it should be must not be stopped for it.
+        return told if wall_seconds is None else min(told, wall_seconds / _STEPS_A_WALL)
 
     def counted(self) -> Plan:
         """The same, with all units known."""

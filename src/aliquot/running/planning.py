@@ -13,7 +13,7 @@ from aliquot.errors import UsageError
 from aliquot.running.growing import Growing, count_units
 from aliquot.running.looking import look_at_tables
 from aliquot.running.options import Options
-from aliquot.running.plan import Plan
+from aliquot.running.plan import USUAL_SECONDS, Plan
 from aliquot.running.results import JoinSink, ListSink
 from aliquot.running.several import call, call_on_datasets, name_of
 from aliquot.workers.stepping import BatchStepper, EachStepper, RangeItems, SentItems, SourceItems
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from aliquot.job import Job
     from aliquot.jobs import Command
     from aliquot.workers.stepping import Items
+
+
+# Where one program is fed at a time, another one has to be started for what is not known of the source when it begins:
+# so long that is worth waiting for.
+_LONE_STREAM_SECONDS = 0.1
+# So long a program may take that is started for a step: to start it, and to let it end, takes longer than a call.
+_PROGRAM_SECONDS = 4.0
 
 
 class _Found(NamedTuple):
@@ -141,9 +148,11 @@ def _plan_command(command: Command, options: Options) -> Plan:
     keeping = keep_command(command, options)
     _check_set_aside(command, options)
     directory = RunDirectory(keeping.directory)
-    units, growing = count_units(command.source, may_fail=options.max_failures > 0)
     stepper = StreamStepper if command.mode == "stream" else CommandStepper
     step_cores = _cores_of_step(command, options.site.cores)
+    is_alone = stepper is StreamStepper and step_cores == options.site.cores
+    patience_seconds = _LONE_STREAM_SECONDS if is_alone else 0.0
+    units, growing = count_units(command.source, may_fail=options.max_failures > 0, patience_seconds=patience_seconds)
     return Plan(
         stepper=stepper(command, directory.spool, directory.failed, step_cores),
         units=units,
@@ -157,6 +166,7 @@ def _plan_command(command: Command, options: Options) -> Plan:
         keeping=keeping,
         is_command=True,
         step_cores=step_cores,
+        usual_seconds=USUAL_SECONDS if stepper is StreamStepper else _PROGRAM_SECONDS,
     )
 
 
