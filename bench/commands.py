@@ -24,10 +24,11 @@ from bench.measuring import Contender, Finding, Timing, alternate, console, form
 
 CORES = 2
 IDEAL = f"bwa mem -t {CORES}"
-PIPE, FILES, THREADS = "aliquot, pipe", "aliquot, files", "aliquot, -t {cores}, pipe"
+PIPE, FILES = "aliquot, pipe", "aliquot, files"
+THREADS_PIPE, THREADS_FILES = "aliquot, -t {cores}, pipe", "aliquot, -t {cores}, files"
 PARALLEL, MAKEFLOW = "GNU parallel", "makeflow_bwa"
 
-_BARS = {PIPE: 1.05, THREADS: 1.05, FILES: 1.10}
+_BARS = {THREADS_PIPE: 1.05, THREADS_FILES: 1.10, PIPE: 1.05, FILES: 1.10}
 _LEAST_OVER_WORST = 20
 _SIZES = (1, 10, 100, 1_000, 10_000, 25_000, 50_000, 100_000)
 _MOST_TASKS, _QUICK_MOST_TASKS = 400, 50
@@ -48,8 +49,9 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
     with places() as bench.places:
         contenders = [
             bench.whole(IDEAL, lambda place: run_here(f"bwa mem -t {CORES} ref.fa reads.fastq > {OUTPUT}", place)),
+            bench.whole(THREADS_PIPE, lambda place: run_here(_by_threads("{reads:pipe}"), place)),
+            bench.whole(THREADS_FILES, lambda place: run_here(_by_threads("{reads}"), place)),
             bench.whole(PIPE, lambda place: run_here(bwa_by_aliquot("{reads:pipe}"), place)),
-            bench.whole(THREADS, lambda place: run_here(_by_threads(), place)),
             bench.whole(FILES, lambda place: run_here(bwa_by_aliquot("{reads}"), place)),
             *(bench.peer(peer, size) for peer, sizes in finalists.items() for size in sizes),
         ]
@@ -57,9 +59,9 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
     return _findings(timings, swept, finalists)
 
 
-def _by_threads() -> list[str]:
+def _by_threads(reads: str) -> list[str]:
     """One program at a time, which is told how many cores there are, as its users tell it."""
-    return bwa_by_aliquot("{reads:pipe}", bwa="bwa mem -t {cores}")
+    return bwa_by_aliquot(reads, bwa="bwa mem -t {cores}")
 
 
 def bwa_by_aliquot(reads: str, *options: str, bwa: str = "bwa mem") -> list[str]:
