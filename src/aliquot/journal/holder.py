@@ -1,7 +1,7 @@
 """Who holds a run directory, so that no two processes work in it.
 
 The file ``holder`` is locked for as long as it is held; the system unlocks it when the process ends, however it does.
-Where a file system has no locks, the file is made by one and removed by it. Whether one that was left belongs to a
+Where a file system has no locks, the file is put there by one and removed by it. Whether one that was left belongs to a
 process that still runs is then decided by its number and the time it began, which only its own machine can tell.
 """
 
@@ -25,7 +25,7 @@ from aliquot.journal.json_text import from_json, to_json
 # Someone who looks whether it is held locks it for a moment; so does one who finds that it was removed meanwhile.
 _PATIENCE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.01
-# Without locks, somebody may have been killed in the moment in which it took a run over.
+# Without locks, somebody may have been killed in the moment in which it took a run.
 _STALE_SECONDS, _TAKING_PATIENCE_SECONDS = 2.0, 5.0
 
 
@@ -84,6 +84,11 @@ class _Found(NamedTuple):
     content: bytes
     holder: Holder | None
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether somebody has it who runs, or of whom that cannot be known."""
+        return self.holder is not None and self.holder.is_running() is not False
+
 
 class Hold:
     """Has the run directory from its making until `release`."""
@@ -110,8 +115,7 @@ class Hold:
                 os.ftruncate(descriptor, 0)
             os.close(descriptor)
         elif content and _read(self.path).content == content:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path)
+            _remove(self.path)
 
     def close_in_child(self) -> None:
         """A forked process shares the lock, and would keep it when this one is killed."""
@@ -141,48 +145,50 @@ class Hold:
                     os.close(descriptor)
             if not is_locked:
                 found = _read(self.path)
-                is_certain = found.holder is not None and found.holder.is_running() is not False
-                if is_certain or time.monotonic() > deadline:
+                if found.is_in_use or time.monotonic() > deadline:
                     raise _is_held(self.path, found)
             time.sleep(_PAUSE_SECONDS)
 
     def _make(self) -> None:
-        """Without locks: make the file where there is none, or where the one who made it no longer runs."""
+        """Without locks: put the file where there is none, or where the one who made it no longer runs."""
         own = f"{self.path}.{os.urandom(16).hex()}"
         deadline = time.monotonic() + _TAKING_PATIENCE_SECONDS
         try:
             with open(own, "wb") as file:
                 file.write(self._content)
-            while not _link(own, self.path):
+            while True:
                 found = _read(self.path)
-                if found.holder is not None and found.holder.is_running() is not False:
+                if found.is_in_use or time.monotonic() > deadline:
                     raise _is_held(self.path, found)
-                self._take_away(found)
-                if time.monotonic() > deadline:
-                    raise _is_held(self.path, found)
+                if self._replace(found, own):
+                    return
+                time.sleep(_PAUSE_SECONDS)
         finally:
-            with contextlib.suppress(OSError):
-                os.unlink(own)
+            _remove(own)
 
-    def _take_away(self, found: _Found) -> None:
-        """Remove a file that was left by one who no longer runs: by one process at a time, and only that very file."""
+    def _replace(self, found: _Found, own: str) -> bool:
+        """Put one's own file in place of the one that was found, if any, unless it is another by now.
+
+        All who do that make the file ``holder.taking`` before, and remove it after: they do it one by one.
+        """
         taking = f"{self.path}.taking"
         try:
-            os.mkdir(taking)
+            descriptor = os.open(taking, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileExistsError:
-            # Another is at it, or was killed while it was.
-            with contextlib.suppress(OSError):
-                if time.time() - os.stat(taking).st_mtime > _STALE_SECONDS:
-                    os.rmdir(taking)
-            time.sleep(_PAUSE_SECONDS)
-            return
+            if _was_left(taking):
+                _remove(taking)
+            return False
         try:
-            if _read(self.path).content == found.content:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self.path)
+            with open(descriptor, "wb") as file:
+                file.write(self._content)
+            if _read(self.path).content != found.content:
+                return False
+            os.replace(own, self.path)
         finally:
-            with contextlib.suppress(OSError):
-                os.rmdir(taking)
+            _remove(taking)
+        # Two that clear away what a killed one has left may get here together: the later one has it.
+        time.sleep(_PAUSE_SECONDS)
+        return _read(self.path).content == self._content
 
 
 # Those of this process.
@@ -264,21 +270,20 @@ def _is_held(path: str, found: _Found) -> JournalError:
     )
 
 
-def _link(own: str, path: str) -> bool:
-    """Put a file in place, whole, if there is none."""
+def _was_left(taking: str) -> bool:
+    """Whether who made it no longer runs. An empty one is about to be filled, or its maker was killed just then."""
+    found = _read(taking)
+    if found.content:
+        return not found.is_in_use
     try:
-        os.link(own, path)
-    except FileExistsError:
-        return False
+        return time.time() - os.stat(taking).st_mtime > _STALE_SECONDS
     except OSError:
-        # A file system without links: then it is made first and filled after.
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        except FileExistsError:
-            return False
-        with open(own, "rb") as file, open(descriptor, "wb") as target:
-            target.write(file.read())
-    return True
+        return False  # it is gone
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def _is_the_file(descriptor: int, path: str) -> bool:
