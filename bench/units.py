@@ -50,24 +50,14 @@ def make_array(number: int) -> NDArray[np.float64]:
     return np.full(ARRAY_BYTES // 8, number, dtype=np.float64)
 
 
-def loop(count: int) -> int:
-    """A fixed amount of work, which takes longer where the core is shared."""
-    total = 0
-    for number in range(count):
-        total += number & 7
-    return total
-
-
-def loop_on_own_core(count: int) -> tuple[int, float]:
-    """Work on the core that this process has a ticket for; gives the core and the seconds on the clock."""
-    core = take_ticket()
-    began = time.perf_counter()
-    loop(count)
-    return core, time.perf_counter() - began
+def burn_on_own_core(cpu_seconds: float) -> float:
+    """Be busy on the core that this process has a ticket for."""
+    take_ticket()
+    return burn(cpu_seconds)
 
 
 @functools.cache
-def take_ticket() -> int:
+def take_ticket() -> None:
     """Bind this process to the next free core, once.
 
     A ticket is a file named `<order>-<core>`. Of all processes that try to remove it, one succeeds.
@@ -78,7 +68,6 @@ def take_ticket() -> int:
             os.unlink(os.path.join(directory, ticket))
         except FileNotFoundError:
             continue
-        core = int(ticket.partition("-")[2])
-        os.sched_setaffinity(0, {core})
-        return core
+        os.sched_setaffinity(0, {int(ticket.partition("-")[2])})
+        return
     raise RuntimeError(f"process {os.getpid()} is one too many: each core had its worker before it came")

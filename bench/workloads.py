@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import random
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.units import burn, burn_batch, loop_on_own_core, make_array, same, square
+from bench.units import burn, burn_batch, burn_on_own_core, make_array, same, square
 
-# How many loops make a unit of about 1 ms, as the parent of all turns has found.
-LOOPS_VARIABLE = "BENCH_UNIT_LOOPS"
+# Of its core, what the slowed one of two workers has.
+SLOWED_SHARE = 1 / 4
 ARRAYS = 12
 
 _UNIT_SECONDS = 1e-3
@@ -98,17 +97,8 @@ def one_by_one(*, quick: bool) -> Workload:
 
 
 def slowed(*, quick: bool) -> Workload:
-    """Units of equal work for workers on unequal cores. The ideal is that of the speeds the workers themselves had."""
-    items = [int(os.environ[LOOPS_VARIABLE])] * units(quick=quick)
-
-    def check(results: list[tuple[int, float]]) -> float:
-        assert len(results) == len(items), f"{len(results)} results instead of {len(items)}"
-        seconds_by_core: dict[int, list[float]] = defaultdict(list)
-        for core, seconds in results:
-            seconds_by_core[core].append(seconds)
-        return len(items) / sum(len(taken) / sum(taken) for taken in seconds_by_core.values())
-
-    return Workload(loop_on_own_core, items, check)
+    """The equal units, for two workers on cores of their own, one of which has only a part of its core."""
+    return _burning([_UNIT_SECONDS] * units(quick=quick), burn_on_own_core, cores=1 + SLOWED_SHARE)
 
 
 def arrays(*, quick: bool) -> Workload:
@@ -141,13 +131,17 @@ WORKLOADS = {
 }
 
 
-def _burning(costs_seconds: list[float]) -> Workload:
+def _burning(
+    costs_seconds: list[float], function: Callable[[float], float] = burn, *, cores: float | None = None
+) -> Workload:
+    """``cores`` are those that the workers have together; all that there are, if it is not said."""
+
     def check(burned: list[float]) -> float:
         assert len(burned) == len(costs_seconds), f"{len(burned)} results instead of {len(costs_seconds)}"
         assert all(map(float.__ge__, burned, costs_seconds)), "results are not in the order of their items"
-        return sum(burned) / (os.cpu_count() or 1)
+        return sum(burned) / (cores or os.cpu_count() or 1)
 
-    return Workload(burn, costs_seconds, check)
+    return Workload(function, costs_seconds, check)
 
 
 def _squaring(numbers: Sequence[int]) -> Workload:
