@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import threading
 import zlib
@@ -40,8 +41,6 @@ def load(key: str) -> tuple[LinearModel, LinearModel]:
     """The models of time and memory that were kept, or new ones."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         with open(_path(key), encoding="utf-8") as file:
-            import json  # only where something was learned
-
             kept = json.load(file)
         if kept["version"] == _VERSION:
             return LinearModel.from_dict(kept["time"]), LinearModel.from_dict(kept["memory"], MEMORY_QUANTILE)
@@ -50,8 +49,6 @@ def load(key: str) -> tuple[LinearModel, LinearModel]:
 
 def save(key: str, time: LinearModel, memory: LinearModel) -> None:
     """Keep them; a cache that cannot be written is done without."""
-    import json
-
     path = _path(key)
     temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
     with contextlib.suppress(OSError):
