@@ -2,9 +2,9 @@
 
 Each time a real `aliquot run` over lines is begun anew, killed once, and started again until it is done, through files
 and through pipes by turns. The program itself notes every line that it begins with, so that nobody needs to believe the
-journal about what was done twice. What was in flight at the kill is all that the programs of that instant have begun
-with, also in the moment until they were stopped, and that the journal had not recorded: that may be done again, and
-nothing else may.
+journal about what was done twice. Just before the kill all processes are stopped, so that there is one instant to look
+at. What was in flight is all that the programs of that instant have begun with, also in the moment until they were
+ended, and that the journal had not recorded: that may be done again, and nothing else may.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class _Run:
         try:
             return self._killed(victim, undisturbed_seconds)
         finally:
-            _kill(self._processes())
+            _signal(self._processes(), signal.SIGKILL)
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def seconds(self) -> float:
@@ -124,15 +124,19 @@ class _Run:
         process = self._start()
         time.sleep(self._chance.uniform(0, undisturbed_seconds))
         recorded = self._recorded()
+        alive = self._freeze()
         # All that is recorded was begun before this: whatever of it comes later is done again.
-        noted = len(self._begun())
-        others = [one for one in self._processes() if one != process.pid]
+        begun = self._begun()
+        noted = len(begun)
+        others = sorted(alive - {process.pid})
         victims = {
             "the coordinator": [process.pid],
             "one other process": self._chance.sample(others, min(1, len(others))),
             "everything": [process.pid, *others],
         }[victim]
-        if process.poll() is not None or not _kill(victims):
+        was_killed = process.poll() is None and _signal(victims, signal.SIGKILL)
+        _signal(alive, signal.SIGCONT)
+        if not was_killed:
             process.communicate(timeout=_SITTING_TIMEOUT_SECONDS)
             return None
         killed_seconds = time.perf_counter() - began
@@ -145,7 +149,6 @@ class _Run:
             recorded, begun = self._recorded(), self._begun()
             noted = len(begun)
         else:
-            begun = self._begun()
             _, errors = process.communicate(timeout=_SITTING_TIMEOUT_SECONDS)
         while process.returncode != 0:
             if sittings >= _MOST_SITTINGS:
@@ -156,7 +159,7 @@ class _Run:
             process = self._start()
             _, errors = process.communicate(timeout=_SITTING_TIMEOUT_SECONDS)
         all_begun = self._begun()
-        programs = {program for _, program in begun}
+        programs = alive | {program for _, program in begun}
         in_flight = {unit for unit, program in all_begun if program in programs} - recorded
         redone = {unit: times - 1 for unit, times in Counter(unit for unit, _ in all_begun).items() if times > 1}
         return _Trial(
@@ -200,6 +203,14 @@ class _Run:
                         found.append(int(name))
         return found
 
+    def _freeze(self) -> set[int]:
+        """Stop all processes where they are, also those that others have just started; which these are."""
+        stopped: set[int] = set()
+        while new := set(self._processes()) - stopped:
+            _signal(new, signal.SIGSTOP)
+            stopped |= new
+        return stopped
+
     def _wait_until_gone(self) -> None:
         deadline = time.monotonic() + _GONE_SECONDS
         while self._processes():
@@ -234,14 +245,14 @@ def _undisturbed_seconds(way: str) -> float:
     return _Run(way, random.Random(0)).seconds()
 
 
-def _kill(processes: Iterable[int]) -> int:
-    """How many of them there were."""
-    killed = 0
+def _signal(processes: Iterable[int], number: signal.Signals) -> bool:
+    """Whether there was one of them."""
+    was_there = False
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-            killed += 1
-    return killed
+            os.kill(process, number)
+            was_there = True
+    return was_there
 
 
 def _findings(trials: list[_Trial], undisturbed: dict[str, float]) -> list[Finding]:
