@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from rich.table import Table
 
@@ -28,7 +29,15 @@ PIPE, FILES = "aliquot, pipe", "aliquot, files"
 THREADS_PIPE, THREADS_FILES = "aliquot, -t {cores}, pipe", "aliquot, -t {cores}, files"
 PARALLEL, MAKEFLOW = "GNU parallel", "makeflow_bwa"
 
-_BARS = {THREADS_PIPE: 1.05, THREADS_FILES: 1.10, PIPE: 1.05, FILES: 1.10}
+BARS = {THREADS_PIPE: 1.05, THREADS_FILES: 1.10, PIPE: 1.05, FILES: 1.10}
+# What is written for bwa and for its reads. With threads, one program at a time is told how many cores there are, as by
+# its users.
+_WAYS = {
+    THREADS_PIPE: ("bwa mem -t {cores}", "{reads:pipe}"),
+    THREADS_FILES: ("bwa mem -t {cores}", "{reads}"),
+    PIPE: ("bwa mem", "{reads:pipe}"),
+    FILES: ("bwa mem", "{reads}"),
+}
 _LEAST_OVER_WORST = 20
 _SIZES = (1, 10, 100, 1_000, 10_000, 25_000, 50_000, 100_000)
 _MOST_TASKS, _QUICK_MOST_TASKS = 400, 50
@@ -49,19 +58,17 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
     with places() as bench.places:
         contenders = [
             bench.whole(IDEAL, lambda place: run_here(f"bwa mem -t {CORES} ref.fa reads.fastq > {OUTPUT}", place)),
-            bench.whole(THREADS_PIPE, lambda place: run_here(_by_threads("{reads:pipe}"), place)),
-            bench.whole(THREADS_FILES, lambda place: run_here(_by_threads("{reads}"), place)),
-            bench.whole(PIPE, lambda place: run_here(bwa_by_aliquot("{reads:pipe}"), place)),
-            bench.whole(FILES, lambda place: run_here(bwa_by_aliquot("{reads}"), place)),
+            *(bench.whole(name, partial(run_here, by_aliquot(name))) for name in BARS),
             *(bench.peer(peer, size) for peer, sizes in finalists.items() for size in sizes),
         ]
         timings = alternate(contenders, repeats)
     return _findings(timings, swept, finalists)
 
 
-def _by_threads(reads: str) -> list[str]:
-    """One program at a time, which is told how many cores there are, as its users tell it."""
-    return bwa_by_aliquot(reads, bwa="bwa mem -t {cores}")
+def by_aliquot(name: str) -> list[str]:
+    """The command line of one of our contenders."""
+    bwa, reads = _WAYS[name]
+    return bwa_by_aliquot(reads, bwa=bwa)
 
 
 def bwa_by_aliquot(reads: str, *options: str, bwa: str = "bwa mem") -> list[str]:
@@ -190,10 +197,10 @@ def _findings(
     timings: dict[str, Timing], swept: dict[str, dict[int, _Size]], finalists: dict[str, list[int]]
 ) -> list[Finding]:
     findings = []
-    for name, bar in _BARS.items():
+    for name, bar in BARS.items():
         over, times = ratio(timings[name], timings[IDEAL])
         findings.append(Finding.at_most(f"commands: {name}, over {IDEAL}", over, "x", bar, times))
-    ours = min(_BARS, key=lambda name: timings[name].median)
+    ours = min(BARS, key=lambda name: timings[name].median)
     for peer, programs in _PEERS.items():
         if peer not in swept:
             findings.append(Finding.skipped(f"commands: {ours}, over {peer}", programs[0]))
