@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 
 from aliquot.coordinator.events import Progressed
@@ -94,6 +95,9 @@ class Outlook:
         left_units = worker.stop - worker.done_to
         # Before anything is known, the spans with the most units are taken to have the most time left.
         left_seconds = left_units * (1.0 if unit_seconds is None else unit_seconds)
+        if unit_seconds is not None:
+            # Where units differ, some workers are late by chance: all are expected to be, by one deviation.
+            left_seconds += unit_seconds * math.sqrt(self._noise.variance * left_units)
         self._offer(worker, max(now_seconds, worker.ready_seconds + left_seconds))
 
     def _find_level(self, now_seconds: float) -> None:
