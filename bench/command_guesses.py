@@ -20,8 +20,8 @@ from bench.commands import bwa_by_aliquot, check_records, expected_records
 from bench.data import read_through
 from bench.measuring import Contender, Finding, Timing, alternate, format_time, ratio
 
-_BAR = 1.10
-_BWA_SIZES = (1, 10, 100, 1_000, 10_000, 100_000, 200_000)
+BAR = 1.10
+BWA_SIZES = (1, 10, 100, 1_000, 10_000, 100_000, 200_000)
 _START_SECONDS, _LINE_SECONDS = 5e-3, 1e-4
 _LINES, _QUICK_LINES = 100_000, 10_000
 _STATIC_SIZES = (100, 1_000, 5_000, 10_000, 25_000, 50_000)
@@ -39,7 +39,7 @@ def _bwa(repeats: int, *, quick: bool) -> list[Finding]:
     reads = make_command_data(quick=quick)
     read_through(reads.reads)
     check = check_records(expected_records(reads))
-    sizes = [size for size in _BWA_SIZES if size <= reads.count]
+    sizes = [size for size in BWA_SIZES if size <= reads.count]
     with places() as places_:
         timings = alternate(
             [
@@ -55,7 +55,7 @@ def _bwa(repeats: int, *, quick: bool) -> list[Finding]:
         )
     slowest, fastest = _slowest_and_fastest(timings)
     spread = timings[slowest].median / timings[fastest].median
-    return [Finding.at_most(name, spread, "x", _BAR, _times(timings))]
+    return [Finding.at_most(name, spread, "x", BAR, _times(timings))]
 
 
 def _short_starts(repeats: int, *, quick: bool) -> list[Finding]:
@@ -69,7 +69,7 @@ def _short_starts(repeats: int, *, quick: bool) -> list[Finding]:
     over, times = ratio(timings[ours.name], timings[best])
     ideal = (count * _LINE_SECONDS + 2 * _START_SECONDS) / 2
     return [
-        Finding.at_most(f"command guesses: 5 ms a start, {ours.name}, over {best}, the best", over, "x", _BAR, times),
+        Finding.at_most(f"command guesses: 5 ms a start, {ours.name}, over {best}, the best", over, "x", BAR, times),
         Finding.without_bar(
             "command guesses: 5 ms a start, over two programs with half of the lines each",
             timings[ours.name].median / ideal,

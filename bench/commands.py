@@ -65,10 +65,10 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
     return _findings(timings, swept, finalists)
 
 
-def by_aliquot(name: str) -> list[str]:
+def by_aliquot(name: str, *options: str) -> list[str]:
     """The command line of one of our contenders."""
     bwa, reads = _WAYS[name]
-    return bwa_by_aliquot(reads, bwa=bwa)
+    return bwa_by_aliquot(reads, *options, bwa=bwa)
 
 
 def bwa_by_aliquot(reads: str, *options: str, bwa: str = "bwa mem") -> list[str]:

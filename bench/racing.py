@@ -80,7 +80,9 @@ class _Lane:
         self.seconds += time.perf_counter() - began
         if self.is_over and self._process.returncode:
             self._errors.seek(0)
-            raise RuntimeError(f"{self._process.args!r} failed:\n{self._errors.read()[-4000:].decode(errors='replace')}")
+            raise RuntimeError(
+                f"{self._process.args!r} failed:\n{self._errors.read()[-4000:].decode(errors='replace')}"
+            )
         if self.seconds > _LONGEST_SECONDS:
             raise RuntimeError(f"{self._process.args!r} is not over after {_LONGEST_SECONDS} s")
 

@@ -61,6 +61,18 @@ def test_steps_are_no_longer_than_needed(overhead: float, per_unit: float) -> No
     assert last.units == 1 or last.seconds <= 1.1 * max(0.01, (overhead + 1e-4) / 0.01)
 
 
+def test_who_wants_less_overhead_gets_longer_steps() -> None:
+    """As programs do; up to what a step may take."""
+
+    def last_seconds(overhead_share: float) -> float:
+        sizer = StepSizer(longest_seconds=4.0, overhead_share=overhead_share)
+        return run_steps(sizer, lambda n: 0.005 + n * 1e-5)[-1].seconds
+
+    assert last_seconds(0.01) == pytest.approx(0.5, rel=0.05)
+    assert last_seconds(0.0025) == pytest.approx(2.0, rel=0.05)
+    assert last_seconds(0.0001) == pytest.approx(4.0, rel=0.05)
+
+
 @given(st.integers(1, 10**6), overheads, per_units)
 def test_any_first_size_ends_with_the_same_step(first_units: int, overhead: float, per_unit: float) -> None:
     """What a user guessed as the size does not matter in the end."""

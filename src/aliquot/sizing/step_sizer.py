@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 # What a step costs besides the call itself: claiming its units, clocks, adding up.
 _HARNESS_SECONDS = 3e-5
 # Overhead may be this part of a step while steps stay short, and this much where that would make them too long.
-_OVERHEAD_SHARE = 0.01
+OVERHEAD_SHARE = 0.01
 _OVERHEAD_SHARE_OF_LONG_STEPS = 0.05
 # At the end of a span, balance is worth more than overhead.
 _OVERHEAD_SHARE_AT_THE_END = 0.2
@@ -46,6 +46,7 @@ class StepSizer:
         "_first_units",
         "_longest_seconds",
         "_next_probe",
+        "_overhead_share",
         "_preferred",
         "_refit_at",
         "_target_bytes",
@@ -62,7 +63,9 @@ class StepSizer:
         longest_seconds: float = 1.0,
         allowed_bytes: int | None = None,
         target_bytes: int | None = None,
+        overhead_share: float = OVERHEAD_SHARE,
     ) -> None:
+        self._overhead_share = overhead_share
         self._first_units = first_units
         self._longest_seconds = longest_seconds
         self._target_bytes = target_bytes
@@ -164,7 +167,7 @@ class StepSizer:
     def _prefer(self) -> tuple[float, float]:
         """How many units a step should have, and how few it may have at the end of a span."""
         overhead = self.time.overhead + _HARNESS_SECONDS
-        wanted_seconds = max(_SHORTEST_SECONDS, overhead / _OVERHEAD_SHARE)
+        wanted_seconds = max(_SHORTEST_SECONDS, overhead / self._overhead_share)
         if wanted_seconds > self._longest_seconds:
             wanted_seconds = max(self._longest_seconds, overhead / _OVERHEAD_SHARE_OF_LONG_STEPS)
         least_seconds = min(wanted_seconds, max(_SHORTEST_SECONDS_AT_THE_END, overhead / _OVERHEAD_SHARE_AT_THE_END))

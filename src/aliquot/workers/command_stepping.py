@@ -40,6 +40,9 @@ class CommandStepper:
     """One process for each step, on a realised slice or on a range of bytes of the source."""
 
     items = None
+    # Of steps that are not too long. To start a program and to let it end keeps cores waiting for longer than a step of
+    # no units takes: it reads before it computes, and writes after.
+    overhead_share = 0.0025
 
     def __init__(self, command: Command, spool: str, failed: str, cores: int = 1) -> None:
         self._command = command

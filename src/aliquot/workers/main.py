@@ -9,7 +9,7 @@ import time
 from aliquot.measuring.limit import DataLimit
 from aliquot.measuring.peak import PeakMeter
 from aliquot.measuring.usage import UsageMeter
-from aliquot.sizing import ItemSizer, StepSizer
+from aliquot.sizing import OVERHEAD_SHARE, ItemSizer, StepSizer
 from aliquot.workers import channel as messages
 from aliquot.workers.cell import REPLACED, Cell
 from aliquot.workers.channel import Channel, Message
@@ -212,7 +212,8 @@ class Worker:
             stepper = self.stepper
             self.sizer = StreamSizer(lambda: int(stepper.units_at_once), longest_seconds=target_seconds)
         else:
-            self.sizer = StepSizer(longest_seconds=target_seconds, target_bytes=target_bytes)
+            share = getattr(self.stepper, "overhead_share", OVERHEAD_SHARE)
+            self.sizer = StepSizer(longest_seconds=target_seconds, target_bytes=target_bytes, overhead_share=share)
         self.birth_bytes = self.meter.resident_bytes()
         if isinstance(self.sizer, StepSizer):
             self.sizer.memory.floor_bytes = self.birth_bytes
