@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from aliquot.journal import holder
-from aliquot.journal.errors import RunHeldError
+from aliquot.journal import RunDirectory, holder
+from aliquot.journal.errors import JournalError, RunHeldError
 from aliquot.journal.holder import Hold, Holder
 from aliquot.journal.json_text import to_json
 
@@ -27,15 +32,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "holder"
 
 
-def living(command: str) -> bytes:
-    return to_json(Holder.this_process(command)).encode()
-
-
-def who_has(path: Path) -> str:
-    command: str = json.loads(path.read_bytes())["command"]
-    return command
-
-
+@pytest.fixture(scope="module")
 def dead() -> bytes:
     """Of a process that has ended."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
@@ -43,11 +40,29 @@ def dead() -> bytes:
     return to_json(Holder(ended.pid, os.uname().nodename, holder.boot_id(), holder._pid_space(), 1, "", "")).encode()
 
 
-@pytest.mark.parametrize("left", [None, b"", dead()])
-def test_what_nobody_has_is_taken(path: Path, left: bytes | None) -> None:
-    """Where there is no file, an empty one, or one of somebody who has ended."""
+def living(command: str, host: str | None = None) -> bytes:
+    told = json.loads(to_json(Holder.this_process(command)))
+    return json.dumps({**told, "host": host or told["host"]}).encode()
+
+
+def wanting(path: Path, content: bytes, token: int = 7) -> Path:
+    made = path.with_name(f"holder.{token:016x}.wanting")
+    made.write_bytes(content)
+    return made
+
+
+def who_has(path: Path) -> str:
+    command: str = json.loads(path.read_bytes())["command"]
+    return command
+
+
+@pytest.mark.parametrize("left", [None, "", "dead"])
+def test_what_nobody_has_is_taken(path: Path, left: str | None, dead: bytes) -> None:
+    """Where there is no file, an empty one, or one of somebody who has ended; and others who wanted it have ended."""
     if left is not None:
-        path.write_bytes(left)
+        path.write_bytes(dead if left else b"")
+    wanting(path, dead, 1)
+    wanting(path, b"", 2)
     hold = Hold(str(path), "mine")
     assert who_has(path) == "mine"
     assert os.listdir(path.parent) == ["holder"]
@@ -55,64 +70,135 @@ def test_what_nobody_has_is_taken(path: Path, left: bytes | None) -> None:
     assert os.listdir(path.parent) == []
 
 
-@pytest.mark.parametrize("left", [None, b"", dead()])
-def test_while_somebody_takes_it_nobody_else_does(path: Path, left: bytes | None) -> None:
-    """However long that takes: it may be about to put its file in place."""
-    if left is not None:
-        path.write_bytes(left)
-    taking = path.with_name("holder.taking")
-    taking.write_bytes(living("another"))
-    os.utime(taking, (0, 0))
-    with pytest.raises(RunHeldError):
+@pytest.mark.parametrize("host", [None, "node17"])
+def test_while_somebody_else_wants_it_nobody_takes_it(path: Path, dead: bytes, host: str | None) -> None:
+    """However long that takes; on another machine it may have ended, and then the user is told what to remove."""
+    path.write_bytes(dead)
+    other = wanting(path, living("another", host))
+    os.utime(other, (0, 0))
+    with pytest.raises(RunHeldError) as caught:
         Hold(str(path), "mine")
-    assert who_has(taking) == "another"
-    assert path.read_bytes() == (left or b"")
-    assert sorted(os.listdir(path.parent)) == ["holder", "holder.taking"]
+    assert who_has(other) == "another"
+    assert path.read_bytes() == dead
+    assert sorted(os.listdir(path.parent)) == ["holder", other.name]
+    if host:
+        assert f"If you know that it has ended, remove {other}" in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", dead()])
-def test_who_was_killed_while_taking_it_is_in_nobodys_way(path: Path, content: bytes) -> None:
-    """Also before it had written who it is."""
-    taking = path.with_name("holder.taking")
-    taking.write_bytes(content)
-    os.utime(taking, (0, 0))
-    Hold(str(path), "mine")
-    assert os.listdir(path.parent) == ["holder"]
+def test_a_holder_that_cannot_be_read_is_not_replaced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may well run: a network file system has bad moments."""
+    path.write_bytes(living("another"))
+    read: Callable[..., Any] = open
 
+    def refuse(name: Any, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if name == str(path) and mode == "rb":
+            raise OSError(5, "Input/output error")
+        return read(name, mode, *rest, **more)
 
-def test_one_that_is_just_being_made_is_waited_for(path: Path) -> None:
-    """It is empty for a moment."""
-    path.with_name("holder.taking").touch()
-    with pytest.raises(RunHeldError):
-        Hold(str(path), "mine")
-    assert path.with_name("holder.taking").exists()
-
-
-def test_what_another_has_put_there_meanwhile_is_left(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between a look at the file and the moment in which it would be replaced."""
-    path.write_bytes(dead())
-    reads = holder._read
-
-    def read_then_lose(name: str) -> object:
-        found = reads(name)
-        monkeypatch.setattr(holder, "_read", reads)
-        path.write_bytes(living("another"))
-        return found
-
-    monkeypatch.setattr(holder, "_read", read_then_lose)
-    with pytest.raises(RunHeldError, match="another"):
-        Hold(str(path), "mine")
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.open", refuse)
+        with pytest.raises(JournalError, match="Input/output error"):
+            Hold(str(path), "mine")
     assert who_has(path) == "another"
 
 
-def test_of_two_that_put_it_there_the_later_one_has_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The earlier one looks once more, and finds that it has not."""
+def test_one_that_is_interrupted_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in the very moment in which it has got the run: the next call of the same process gets it."""
     replace = os.replace
 
-    def replace_then_lose(source: str, target: str) -> None:
+    def replace_and_be_interrupted(source: str, target: str) -> None:
         replace(source, target)
-        path.write_bytes(living("another"))
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "replace", replace_then_lose)
-    with pytest.raises(RunHeldError, match="another"):
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace_and_be_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Hold(str(path), "mine")
+    assert os.listdir(path.parent) == []
+    Hold(str(path), "mine")
+
+
+def test_one_process_holds_a_run_once(path: Path) -> None:
+    """A second try in the same second is refused, and does not take the first one's file away."""
+    hold = Hold(str(path), "mine")
+    with pytest.raises(RunHeldError):
         Hold(str(path), "mine")
+    assert who_has(path) == "mine"
+    hold.release()
+    assert os.listdir(path.parent) == []
+
+
+def test_a_run_is_removed_with_what_was_left_by_one_who_wanted_it(tmp_path: Path, dead: bytes) -> None:
+    """And only files that are called as those are stay outside of it."""
+    run = RunDirectory(tmp_path / "run")
+    run.acquire()
+    wanting(Path(run.holder_path), dead)
+    run.remove()
+    assert os.listdir(tmp_path) == []
+
+
+class Turns:
+    """Lets threads go on one by one, in a given order; what one does when it is no longer there is left out."""
+
+    def __init__(self, order: Sequence[str]) -> None:
+        self._order = list(order)
+        self._changed = threading.Condition()
+
+    def take(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._order[:1] in ([], [threading.current_thread().name]), 10)
+            try:
+                return step(*arguments)
+            finally:
+                del self._order[:1]
+                self._changed.notify_all()
+
+    def leave(self) -> None:
+        with self._changed:
+            self._order = [name for name in self._order if name != threading.current_thread().name]
+            self._changed.notify_all()
+
+
+def test_of_two_that_come_in_any_order_not_both_get_it(
+    path: Path, dead: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In each of the ways in which the four steps of two can follow each other, after others were killed."""
+    monkeypatch.setattr(holder, "_TAKING_PATIENCE_SECONDS", -1.0)
+    steps = {"rename": os.rename, "replace": os.replace}
+    find_other, read = holder._find_other, holder._read
+    had: list[int] = []
+    for order in sorted(set(itertools.permutations(4 * ["a"] + 4 * ["b"]))):
+        path.write_bytes(dead)
+        wanting(path, dead)
+        turns = Turns(order)
+        got: list[str] = []
+
+        def hold(turns: Turns = turns, got: list[str] = got) -> None:
+            try:
+                with contextlib.suppress(RunHeldError):
+                    Hold(str(path), threading.current_thread().name)
+                    got.append(threading.current_thread().name)
+            finally:
+                turns.leave()
+
+        with monkeypatch.context() as patch:
+            for name, step in steps.items():
+                patch.setattr(os, name, lambda *places, step=step, turns=turns: turns.take(step, *places))
+            patch.setattr(holder, "_find_other", lambda *places, turns=turns: turns.take(find_other, *places))
+            patch.setattr(
+                holder,
+                "_read",
+                lambda name, turns=turns: turns.take(read, name) if name == str(path) else read(name),
+            )
+            threads = [threading.Thread(target=hold, name=name) for name in ("a", "b")]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        had.append(len(got))
+        assert len(got) <= 1, f"both got it: {order}"
+        assert path.read_bytes() == dead if not got else who_has(path) == got[0]
+        for left in path.parent.iterdir():
+            left.unlink()
+    assert len(had) == 70
+    assert 0 < sum(had) < 70

@@ -25,8 +25,10 @@ from aliquot.journal.json_text import from_json, to_json
 # Someone who looks whether it is held locks it for a moment; so does one who finds that it was removed meanwhile.
 _PATIENCE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.01
-# Without locks, somebody may have been killed in the moment in which it took a run.
-_STALE_SECONDS, _TAKING_PATIENCE_SECONDS = 2.0, 5.0
+# Without locks: how long others are waited for who want it at the same moment, and how their files end.
+_TAKING_PATIENCE_SECONDS = 5.0
+_WANTING = ".wanting"
+_TOKEN_BYTES = 8
 
 
 class Holder(Struct, frozen=True):
@@ -41,6 +43,7 @@ class Holder(Struct, frozen=True):
     process_began_ticks: int | None
     since: str
     command: str
+    token: str = ""  # tells two holds of one process apart
 
     @classmethod
     def this_process(cls, command: str) -> Holder:
@@ -53,6 +56,7 @@ class Holder(Struct, frozen=True):
             process_began_ticks=_began_ticks(os.getpid()),
             since=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
             command=command,
+            token=os.urandom(_TOKEN_BYTES).hex(),
         )
 
     def is_running(self) -> bool | None:
@@ -106,7 +110,6 @@ class Hold:
 
     def release(self) -> None:
         """Let others have it. May be called again."""
-        content, self._content = self._content, b""
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
             _held.discard(self)
@@ -114,8 +117,9 @@ class Hold:
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, 0)
             os.close(descriptor)
-        elif content and _read(self.path).content == content:
-            _remove(self.path)
+        elif self._content:
+            self._remove_own()
+        self._content = b""
 
     def close_in_child(self) -> None:
         """A forked process shares the lock, and would keep it when this one is killed."""
@@ -150,45 +154,46 @@ class Hold:
             time.sleep(_PAUSE_SECONDS)
 
     def _make(self) -> None:
-        """Without locks: put the file where there is none, or where the one who made it no longer runs."""
-        own = f"{self.path}.{os.urandom(16).hex()}"
-        deadline = time.monotonic() + _TAKING_PATIENCE_SECONDS
+        """Without locks: put the file where there is none, or where the one who made it no longer runs.
+
+        Whoever wants it says so in a file of its own, and only then looks who else does: of two, at least one sees the
+        other, and steps back. Nobody's file is taken away who may still run, and no name is used twice: what somebody
+        has left who was killed amid this can be removed by anybody at any time.
+        """
+        own = f"{self.path}.{os.urandom(_TOKEN_BYTES).hex()}"
         try:
-            with open(own, "wb") as file:
-                file.write(self._content)
-            while True:
-                found = _read(self.path)
-                if found.is_in_use or time.monotonic() > deadline:
-                    raise _is_held(self.path, found)
-                if self._replace(found, own):
-                    return
-                time.sleep(_PAUSE_SECONDS)
+            self._put_in_place(own, own + _WANTING)
+        except BaseException:
+            self._remove_own()
+            raise
         finally:
             _remove(own)
+            _remove(own + _WANTING)
 
-    def _replace(self, found: _Found, own: str) -> bool:
-        """Put one's own file in place of the one that was found, if any, unless it is another by now.
-
-        All who do that make the file ``holder.taking`` before, and remove it after: they do it one by one.
-        """
-        taking = f"{self.path}.taking"
-        try:
-            descriptor = os.open(taking, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        except FileExistsError:
-            if _was_left(taking):
-                _remove(taking)
-            return False
-        try:
-            with open(descriptor, "wb") as file:
+    def _put_in_place(self, own: str, wanting: str) -> None:
+        deadline = time.monotonic() + _TAKING_PATIENCE_SECONDS
+        while True:
+            with open(own, "wb") as file:
                 file.write(self._content)
-            if _read(self.path).content != found.content:
-                return False
-            os.replace(own, self.path)
-        finally:
-            _remove(taking)
-        # Two that clear away what a killed one has left may get here together: the later one has it.
-        time.sleep(_PAUSE_SECONDS)
-        return _read(self.path).content == self._content
+            os.rename(own, wanting)
+            # In this order: who has become the holder between the two looks is seen by one of them.
+            other = _find_other(self.path, wanting)
+            found = _read(self.path)
+            if found.is_in_use:
+                raise _is_held(self.path, found)
+            if other is None:
+                os.replace(wanting, self.path)
+                return
+            if time.monotonic() > deadline:
+                raise _is_held(*other)
+            _remove(wanting)
+            # Each for another time, so that one of them finds itself alone.
+            time.sleep(_PAUSE_SECONDS * (1 + os.urandom(1)[0] / 16))
+
+    def _remove_own(self) -> None:
+        with contextlib.suppress(OSError):
+            if _read(self.path).content == self._content:
+                os.unlink(self.path)
 
 
 # Those of this process.
@@ -206,7 +211,10 @@ os.register_at_fork(after_in_child=_close_all_in_child)
 
 def find_holder(path: str) -> Holder | None:
     """Who holds it now; None if nobody does. One on another machine is said to where nothing else can be known."""
-    found = _read(path).holder
+    try:
+        found = _read(path).holder
+    except OSError:
+        return None
     if found is None:
         return None
     is_running = found.is_running()
@@ -245,7 +253,7 @@ def _read(path: str) -> _Found:
     try:
         with open(path, "rb") as file:
             content = file.read()
-    except OSError:
+    except FileNotFoundError:
         return _Found(b"", None)
     try:
         return _Found(content, convert(from_json(content.decode()), Holder))
@@ -270,15 +278,23 @@ def _is_held(path: str, found: _Found) -> JournalError:
     )
 
 
-def _was_left(taking: str) -> bool:
-    """Whether who made it no longer runs. An empty one is about to be filled, or its maker was killed just then."""
-    found = _read(taking)
-    if found.content:
-        return not found.is_in_use
-    try:
-        return time.time() - os.stat(taking).st_mtime > _STALE_SECONDS
-    except OSError:
-        return False  # it is gone
+def is_of_one_who_wants(name: str) -> bool:
+    """Whether a file in a run directory is one that somebody has left who was killed while it took the run."""
+    token = name.removeprefix("holder.").removesuffix(_WANTING)
+    return name.startswith("holder.") and len(token) == 2 * _TOKEN_BYTES and set(token) <= set("0123456789abcdef")
+
+
+def _find_other(path: str, own: str) -> tuple[str, _Found] | None:
+    """Somebody else who wants it without locks, and may still run; the files of those who do not are removed."""
+    directory, name = os.path.split(path)
+    for entry in os.listdir(directory):
+        other = os.path.join(directory, entry)
+        if entry.startswith(f"{name}.") and entry.endswith(_WANTING) and other != own:
+            found = _read(other)
+            if found.is_in_use:
+                return other, found
+            _remove(other)
+    return None
 
 
 def _remove(path: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from aliquot.journal.errors import JournalError
 from aliquot.journal.explaining import explain_os_error
-from aliquot.journal.holder import Hold, Holder, find_holder, this_command
+from aliquot.journal.holder import Hold, Holder, find_holder, is_of_one_who_wants, this_command
 
 # Where runs are, in the working directory.
 RUNS_DIRECTORY = ".aliquot"
@@ -124,7 +124,7 @@ class RunDirectory:
     def remove(self) -> None:
         """Remove it with all that is in it. Only for the one who holds it."""
         self._check_held()
-        if set(os.listdir(self.path)) - _OWN_NAMES:
+        if not all(map(_is_own, os.listdir(self.path))):
             self._remove_own()
             return
         # Out of sight at once, so that there is never half a run, whatever ends this process.
@@ -139,7 +139,7 @@ class RunDirectory:
     def _remove_own(self) -> None:
         """Remove what a run has made, and nothing that somebody has put beside it."""
         try:
-            for name in sorted(_OWN_NAMES & set(os.listdir(self.path)), key=lambda name: name == "holder"):
+            for name in sorted(filter(_is_own, os.listdir(self.path)), key=lambda name: name == "holder"):
                 path = os.path.join(self.path, name)
                 (shutil.rmtree if os.path.isdir(path) else os.unlink)(path)
         except OSError as error:
@@ -153,8 +153,9 @@ class RunDirectory:
         if names & {"journal.sqlite", "holder"}:
             return
         # Where the first one to hold it was killed in time, there are only empty directories.
-        others = {name for name in names - _OWN_NAMES if not name.startswith("holder.")}
-        if others or any(os.listdir(os.path.join(self.path, name)) for name in names & _OWN_DIRECTORIES):
+        if not all(map(_is_own, names)) or any(
+            os.listdir(os.path.join(self.path, name)) for name in names & _OWN_DIRECTORIES
+        ):
             raise JournalError(
                 "is a directory with other things in it",
                 path=self.path,
@@ -168,6 +169,10 @@ class RunDirectory:
     def _make_inner_directories(self) -> None:
         for directory in (self.spool, self.partial, self.failed):
             os.makedirs(directory, exist_ok=True)
+
+
+def _is_own(name: str) -> bool:
+    return name in _OWN_NAMES or is_of_one_who_wants(name)
 
 
 def _make_with_gitignore(directory: str) -> None:
