@@ -11,7 +11,7 @@ help:
 	@echo "make demo    make sample data, divide it, run a function and a real aligner over it, kill that, and go on;"
 	@echo "             find the J/psi and the Z among pairs of muons"
 	@echo "make test    lint, types, layers and all tests"
-	@echo "make bench   measure beside the peers (two hours, 5 GB of disk); one part: .venv/bin/python -m bench pools"
+	@echo "make bench   measure beside the peers (three hours, 5 GB of disk); one part: .venv/bin/python -m bench pools"
 	@echo "make clean   remove the virtual environment and all that these commands made"
 
 demo: $(VENV)/.made tools

@@ -3,8 +3,8 @@
 Each time a real `aliquot run` over lines is begun anew, killed once, and started again until it is done, through files
 and through pipes by turns. The program itself notes every line that it begins with, so that nobody needs to believe the
 journal about what was done twice. Just before the kill all processes are stopped, so that there is one instant to look
-at. What was in flight is all that the programs of that instant have begun with, also in the moment until they were
-ended, and that the journal had not recorded: that may be done again, and nothing else may.
+at. What was in flight is all that programs had begun with by then and that the journal had not recorded, and what
+those of that instant began with until they were ended: that may be done again, once, and nothing else may.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from aliquot.journal import Journal
+from aliquot.journal import Journal, JournalError
 from bench.command_line import aliquot_program, environment
 from bench.measuring import Finding, console, format_time
 
@@ -125,6 +125,8 @@ class _Run:
         time.sleep(self._chance.uniform(0, undisturbed_seconds))
         recorded = self._recorded()
         alive = self._freeze()
+        with contextlib.suppress(JournalError):  # one that was just being made
+            recorded = self._recorded()
         # All that is recorded was begun before this: whatever of it comes later is done again.
         begun = self._begun()
         noted = len(begun)

@@ -6,6 +6,7 @@ the bars, this decides: of the ways to run bwa, and of the first guesses for the
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import statistics
 import tempfile
@@ -59,7 +60,9 @@ class _Races:
         return taken
 
     def _race(self, command: list[str], *, is_first: bool) -> tuple[float, float]:
-        with tempfile.TemporaryDirectory(prefix="aliquot-bench-") as one, tempfile.TemporaryDirectory() as other:
+        with contextlib.ExitStack() as stack:
+            made = [tempfile.TemporaryDirectory(prefix="aliquot-bench-") for _ in range(2)]
+            one, other = map(stack.enter_context, made)
             for directory in (one, other):
                 self._data.link_into(directory)
             ours = Racer(command, one)

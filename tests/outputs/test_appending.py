@@ -259,14 +259,20 @@ def test_a_piece_that_somebody_still_writes_to_is_copied(tmp_path: Path, how: st
     assert (tmp_path / "out").read_bytes() == b"first\n"
 
 
-def test_who_was_killed_while_taking_a_piece_leaves_nothing(tmp_path: Path) -> None:
-    """The piece had a second name then, and still has one of its own."""
+@pytest.mark.parametrize("is_noted", [False, True])
+def test_who_was_killed_while_taking_a_piece_leaves_nothing(tmp_path: Path, is_noted: bool) -> None:
+    """The piece had a second name then, and still has one of its own; or the output was about to be a copy."""
     [piece] = write_pieces(tmp_path, [b"first\n"])
-    partial = reopened("concat", tmp_path / "partial", None)
+    state = None
+    if is_noted:
+        with reopened("concat", tmp_path / "partial", None) as earlier:
+            earlier.append(piece)
+            state = earlier.sync()
     os.link(piece, tmp_path / "partial.taken")
-    partial.take(piece)
-    assert not (tmp_path / "partial.taken").exists()
-    assert (tmp_path / "partial").stat().st_ino == os.stat(piece).st_ino
+    with reopened("concat", tmp_path / "partial", state) as partial:
+        assert not (tmp_path / "partial.taken").exists()
+        partial.take(piece)
+    assert ((tmp_path / "partial").stat().st_ino == os.stat(piece).st_ino) == (not is_noted)
 
 
 def test_a_piece_that_cannot_be_put_in_place_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,14 +91,16 @@ class Outlook:
 
     def expect(self, worker: Worker, now_seconds: float) -> None:
         """Work out when a worker will finish, and offer it to thieves."""
+        self._offer(worker, max(now_seconds, worker.ready_seconds + self._left_seconds(worker)))
+
+    def _left_seconds(self, worker: Worker) -> float:
+        """What a worker will need for what is left of its span."""
         unit_seconds = self.unit_seconds(worker)
         left_units = worker.stop - worker.done_to
-        # Before anything is known, the spans with the most units are taken to have the most time left.
-        left_seconds = left_units * (1.0 if unit_seconds is None else unit_seconds)
-        if unit_seconds is not None:
-            # Where units differ, some workers are late by chance: all are expected to be, by one deviation.
-            left_seconds += unit_seconds * math.sqrt(self._noise.variance * left_units)
-        self._offer(worker, max(now_seconds, worker.ready_seconds + left_seconds))
+        if unit_seconds is None:
+            return left_units  # the spans with the most units are taken to have the most time left
+        # Where units differ, some workers are late by chance: all are expected to be, by one deviation.
+        return unit_seconds * (left_units + math.sqrt(self._noise.variance * left_units))
 
     def _find_level(self, now_seconds: float) -> None:
         """Work out when all can have finished, unless little has happened since."""
@@ -160,7 +162,7 @@ class Outlook:
             silent_seconds = now_seconds - worker.ready_seconds
             finish_seconds = now_seconds + silent_seconds
             if worker.rate is not None:
-                left_seconds = (worker.stop - worker.done_to) * worker.rate.seconds
+                left_seconds = self._left_seconds(worker)
                 if silent_seconds > _STUCK * max(worker.report_seconds, _STUCK_SECONDS):
                     finish_seconds += left_seconds
                 else:

@@ -28,6 +28,7 @@ class GrowingFile:
         self._is_entry_synced = False
         self._is_taken = False  # from a piece
         self._beside = f"{path}.taken"  # what is about to be this file
+        remove_if_there(self._beside)  # of somebody who was killed amid that
         if not size_bytes:
             remove_if_there(path)  # and not cut: it may be a piece, of which nobody has noted that it is in here
         flags = os.O_RDWR | os.O_CLOEXEC | (0 if size_bytes else os.O_CREAT | os.O_EXCL)
@@ -74,16 +75,20 @@ class GrowingFile:
         self.size_bytes += stop - start
         self._is_synced = False
 
-    def take(self, piece: str, descriptor: int) -> bool:
+    def take(self, piece: str, descriptor: int, size_bytes: int) -> bool:
         """Become a piece that nobody else wants, which is open, where this is empty yet; False if it has to be copied.
 
         It must be a file like this one, no other name of one of the user's, and not still written to.
         """
         if self.size_bytes:
             return False
-        remove_if_there(self._beside)  # of somebody who was killed here
         found, own = os.lstat(piece), os.fstat(self.descriptor)
-        if found.st_nlink > 1 or _kind(found) != _kind(own) or _is_written_to(descriptor):
+        if (
+            found.st_nlink > 1
+            or found.st_size != size_bytes
+            or _kind(found) != _kind(own)
+            or _is_written_to(descriptor)
+        ):
             return False
         taken, is_in_place = -1, False
         try:
@@ -104,14 +109,13 @@ class GrowingFile:
         if not is_in_place:
             return False
         os.close(self.descriptor)
-        self.descriptor, self.size_bytes, self._is_taken = taken, found.st_size, True
+        self.descriptor, self.size_bytes, self._is_taken = taken, size_bytes, True
         self._is_synced = self._is_entry_synced = False
         return True
 
     def _part_from_piece(self) -> None:
         """Before anything is added: a piece that is still there must stay what it was."""
         if os.fstat(self.descriptor).st_nlink > 1:
-            remove_if_there(self._beside)
             descriptor = os.open(self._beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             try:
                 copy_range(self.descriptor, 0, self.size_bytes, descriptor)

@@ -212,8 +212,11 @@ class Worker:
             stepper = self.stepper
             self.sizer = StreamSizer(lambda: int(stepper.units_at_once), longest_seconds=target_seconds)
         else:
-            share = getattr(self.stepper, "overhead_share", OVERHEAD_SHARE)
-            self.sizer = StepSizer(longest_seconds=target_seconds, target_bytes=target_bytes, overhead_share=share)
+            self.sizer = StepSizer(
+                longest_seconds=target_seconds,
+                target_bytes=target_bytes,
+                overhead_share=self.stepper.overhead_share,
+            )
         self.birth_bytes = self.meter.resident_bytes()
         if isinstance(self.sizer, StepSizer):
             self.sizer.memory.floor_bytes = self.birth_bytes
@@ -255,6 +258,7 @@ class _CannotStart:
 
     items: Items | None = None
     allowed_bytes = 0
+    overhead_share = OVERHEAD_SHARE
 
     def __init__(self, error: BaseException) -> None:
         self._error = error

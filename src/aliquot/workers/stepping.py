@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from itertools import islice
 
+from aliquot.sizing.step_sizer import OVERHEAD_SHARE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
             """Where its units come from, unless it knows by itself."""
 
         allowed_bytes: int  # that a step may hold; 0 if anything
+        overhead_share: float  # of a step that is not too long
 
         def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
             """Work on some units; the first one that was not begun.
@@ -188,6 +191,7 @@ class EachStepper:
     """A function of one unit; values are kept in a list, in order."""
 
     allowed_bytes = 0
+    overhead_share = OVERHEAD_SHARE
 
     def __init__(self, function: Callable[[Any], Any], items: Items) -> None:
         self._function = function
@@ -297,6 +301,7 @@ class BatchStepper:
     """A function of many units at once; what it returns is joined with what it returned before."""
 
     allowed_bytes = 0
+    overhead_share = OVERHEAD_SHARE
 
     def __init__(self, function: Callable[[Any], Any], items: Items, join: Callable[[Any, Any], Any]) -> None:
         self._function = function
@@ -340,6 +345,7 @@ class JobStepper:
 
     items: Items | None = None
     allowed_bytes = 0
+    overhead_share = OVERHEAD_SHARE
 
     def __init__(self, job: Job) -> None:
         self._job = job

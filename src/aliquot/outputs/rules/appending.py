@@ -67,7 +67,7 @@ class Appended(Growing):
             self._add(piece, descriptor, size_bytes, may_take=True)
 
     def _add(self, piece: str, descriptor: int, size_bytes: int, *, may_take: bool) -> None:
-        if may_take and self._file.take(piece, descriptor):
+        if may_take and self._file.take(piece, descriptor, size_bytes):
             return
         with self._file.adding():
             self._file.copy(descriptor, 0, size_bytes)
