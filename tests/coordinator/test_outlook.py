@@ -30,6 +30,6 @@ def test_units_that_take_the_same_are_expected_to_go_on_so() -> None:
 
 
 def test_where_units_differ_a_worker_is_expected_to_be_late() -> None:
-    """As some will be by chance, and nobody knows who: by one deviation of all that it has left."""
+    """As some will be by chance, and nobody knows who: by a part of the deviation of all that it has left."""
     late_seconds = finish_after([0.02, 0.18] * 50) - 100.0
-    assert late_seconds == pytest.approx(2.4, rel=0.25)
+    assert late_seconds == pytest.approx(0.7 * 2.4, rel=0.25)

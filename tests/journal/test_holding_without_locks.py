@@ -137,6 +137,48 @@ def test_a_run_is_removed_with_what_was_left_by_one_who_wanted_it(tmp_path: Path
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("host", [None, "node17"])
+def test_who_has_locks_does_not_take_it_from_one_who_has_none(
+    path: Path, dead: bytes, host: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file system may have locks on one machine and none on another."""
+    poor = Hold(str(path), "poor")
+    if host:
+        path.write_bytes(json.dumps({**json.loads(path.read_bytes()), "host": host}).encode())
+    monkeypatch.undo()
+    with pytest.raises(RunHeldError, match="poor"):
+        Hold(str(path), "rich")
+    assert who_has(path) == "poor"
+    path.write_bytes(json.dumps({**json.loads(dead), "has_lock": False}).encode())
+    Hold(str(path), "rich").release()
+    poor.release()
+
+
+def test_a_forked_process_does_not_release_it(path: Path) -> None:
+    """It is the parent's."""
+    hold = Hold(str(path), "mine")
+    child = os.fork()
+    if not child:
+        hold.release()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert who_has(path) == "mine"
+
+
+def test_a_command_need_not_be_text(path: Path) -> None:
+    """Names of files are bytes."""
+    Hold(str(path), "aliquot run caf\udce9")
+    assert who_has(path) == "aliquot run caf\\udce9"
+
+
+def test_what_was_left_before_it_was_said_is_removed_too(path: Path, dead: bytes) -> None:
+    """But not what may just be written."""
+    for token, content in ((1, dead), (2, b""), (3, living("another"))):
+        path.with_name(f"holder.{token:016x}").write_bytes(content)
+    Hold(str(path), "mine")
+    assert sorted(os.listdir(path.parent)) == ["holder", f"holder.{2:016x}", f"holder.{3:016x}"]
+
+
 class Turns:
     """Lets threads go on one by one, in a given order; what one does when it is no longer there is left out."""
 

@@ -73,6 +73,14 @@ def test_who_wants_less_overhead_gets_longer_steps() -> None:
     assert last_seconds(0.0001) == pytest.approx(4.0, rel=0.05)
 
 
+@pytest.mark.parametrize("overhead", [0.0, 0.05, 0.3])
+def test_no_step_is_as_long_as_one_that_is_stopped(overhead: float) -> None:
+    """Also where less of it would be overhead then: a step that is stopped is all lost."""
+    steps = run_steps(StepSizer(longest_seconds=0.25, stopped_seconds=1.0), lambda n: overhead + n * 0.0005)
+    assert all(step.seconds < 0.5 for step in steps)
+    assert steps[-1].seconds > 0.2 or not overhead
+
+
 @given(st.integers(1, 10**6), overheads, per_units)
 def test_any_first_size_ends_with_the_same_step(first_units: int, overhead: float, per_unit: float) -> None:
     """What a user guessed as the size does not matter in the end."""

@@ -98,8 +98,8 @@ def tell_failed(directory: RunDirectory, outcome: Outcome, set_aside: str | None
         )
         return
     click.echo(
-        f"What is done is kept: once it is mended, go on with 'aliquot resume {name}'; or leave out what fails: "
-        f"'aliquot resume {name} --keep-going'",
+        f"What is done is kept: once it is mended, go on with 'aliquot resume {name}' (with --resume-anyway, if the "
+        f"program was changed); or leave out what fails: 'aliquot resume {name} --keep-going'",
         err=True,
     )
 

@@ -23,6 +23,9 @@ _STUCK = 3.0
 _STUCK_SECONDS = 0.02
 # All aim so many start-ups later than the level: else what is left where pieces do not fit goes to a few, who are late.
 _LATER_STARTUPS = 0.08
+# Where units differ, some workers are late by chance: all are expected to be, by so many deviations of what is left.
+# With more, little is left to victims, and what thieves take makes many starts.
+_LATE_DEVIATIONS = 0.7
 # What others learned counts like so many own steps.
 _HINT_STEPS = 2.0
 
@@ -99,8 +102,7 @@ class Outlook:
         left_units = worker.stop - worker.done_to
         if unit_seconds is None:
             return left_units  # the spans with the most units are taken to have the most time left
-        # Where units differ, some workers are late by chance: all are expected to be, by one deviation.
-        return unit_seconds * (left_units + math.sqrt(self._noise.variance * left_units))
+        return unit_seconds * (left_units + _LATE_DEVIATIONS * math.sqrt(self._noise.variance * left_units))
 
     def _find_level(self, now_seconds: float) -> None:
         """Work out when all can have finished, unless little has happened since."""

@@ -44,9 +44,10 @@ class Holder(Struct, frozen=True):
     since: str
     command: str
     token: str = ""  # tells two holds of one process apart
+    has_lock: bool = True
 
     @classmethod
-    def this_process(cls, command: str) -> Holder:
+    def this_process(cls, command: str, *, has_lock: bool = True) -> Holder:
         """Describe this process."""
         return cls(
             pid=os.getpid(),
@@ -55,8 +56,10 @@ class Holder(Struct, frozen=True):
             pid_space=_pid_space(),
             process_began_ticks=_began_ticks(os.getpid()),
             since=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-            command=command,
+            # It may name files whose names are not text.
+            command=command.encode(errors="backslashreplace").decode(),
             token=os.urandom(_TOKEN_BYTES).hex(),
+            has_lock=has_lock,
         )
 
     def is_running(self) -> bool | None:
@@ -99,20 +102,21 @@ class Hold:
 
     def __init__(self, path: str, command: str) -> None:
         self.path = path
-        self._content = to_json(Holder.this_process(command)).encode()
+        self._content = _describe(command, has_lock=True)
         # None where the file system has no locks.
         self._descriptor: int | None = None
         try:
             if not self._lock():
+                self._content = _describe(command, has_lock=False)
                 self._make()
         except OSError as error:
             raise explain_os_error(error, path) from error
+        _held.add(self)
 
     def release(self) -> None:
         """Let others have it. May be called again."""
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
-            _held.discard(self)
             # Emptied, not removed: others may have it open and wait.
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, 0)
@@ -120,9 +124,10 @@ class Hold:
         elif self._content:
             self._remove_own()
         self._content = b""
+        _held.discard(self)
 
     def close_in_child(self) -> None:
-        """A forked process shares the lock, and would keep it when this one is killed."""
+        """A forked process would keep the lock when this one is killed; and it must not let others in."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -139,10 +144,10 @@ class Hold:
                     return False
                 # One that was removed before it was locked keeps nobody out.
                 if is_locked and _is_the_file(descriptor, self.path):
+                    self._refuse_holder_without_lock()
                     os.pwrite(descriptor, self._content, 0)
                     os.ftruncate(descriptor, len(self._content))
                     self._descriptor = descriptor
-                    _held.add(self)
                     return True
             finally:
                 if self._descriptor is None:
@@ -152,6 +157,12 @@ class Hold:
                 if found.is_in_use or time.monotonic() > deadline:
                     raise _is_held(self.path, found)
             time.sleep(_PAUSE_SECONDS)
+
+    def _refuse_holder_without_lock(self) -> None:
+        """There may be one for whom the same file system has no locks, on another machine or by another mount."""
+        found = _read(self.path)
+        if found.holder is not None and not found.holder.has_lock and found.is_in_use:
+            raise _is_held(self.path, found)
 
     def _make(self) -> None:
         """Without locks: put the file where there is none, or where the one who made it no longer runs.
@@ -194,6 +205,10 @@ class Hold:
         with contextlib.suppress(OSError):
             if _read(self.path).content == self._content:
                 os.unlink(self.path)
+
+
+def _describe(command: str, *, has_lock: bool) -> bytes:
+    return to_json(Holder.this_process(command, has_lock=has_lock)).encode()
 
 
 # Those of this process.
@@ -270,12 +285,13 @@ def _is_held(path: str, found: _Found) -> JournalError:
         advice = f"Wait for it, or stop it there. If you know that it has ended, remove {path}"
     elif holder.is_running():
         who, advice = str(holder), f"Wait for it, or stop it with 'kill {holder.pid}'"
-    else:
+    elif holder.has_lock:
         who = f"{holder}, which has ended; but something that it started has not"
         advice = f"'fuser {path}' says what that is"
-    return RunHeldError(
-        f"the run is held by {who}", path=path, advice=f"{advice}. Another run can go on beside it with --run-dir"
-    )
+    else:
+        who, advice = f"{holder}, which has just ended", "Start it again"
+    beside = "Another run, with outputs of its own, can go on beside it in another --run-dir"
+    return RunHeldError(f"the run is held by {who}", path=path, advice=f"{advice}. {beside}")
 
 
 def is_of_one_who_wants(name: str) -> bool:
@@ -289,10 +305,13 @@ def _find_other(path: str, own: str) -> tuple[str, _Found] | None:
     directory, name = os.path.split(path)
     for entry in os.listdir(directory):
         other = os.path.join(directory, entry)
-        if entry.startswith(f"{name}.") and entry.endswith(_WANTING) and other != own:
-            found = _read(other)
-            if found.is_in_use:
-                return other, found
+        if not entry.startswith(f"{name}.") or not is_of_one_who_wants(entry) or other == own:
+            continue
+        found = _read(other)
+        is_said = entry.endswith(_WANTING)
+        if found.is_in_use and is_said:
+            return other, found
+        if not found.is_in_use and (is_said or found.content):  # else it may be about to be written
             _remove(other)
     return None
 

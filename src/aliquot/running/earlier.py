@@ -26,7 +26,7 @@ class RunChangedError(UsageError):
         nevertheless = ", or go on nevertheless with --resume-anyway (resume_anyway=True)" if can_go_on else ""
         super().__init__(
             f"{path} has a run that was begun with something else:\n{told}\n"
-            f"Begin anew with --fresh (fresh=True){nevertheless}"
+            f"Begin anew with the same call and --fresh (fresh=True){nevertheless}"
         )
         self._arguments = (path, tuple(changes), can_go_on)
         self.changes = tuple(changes)

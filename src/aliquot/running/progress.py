@@ -218,7 +218,8 @@ def find_facts(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[Fact]
     if pace.units_a_step:
         facts.append(Fact(f"{_short(pace.units_a_step)} a step", 5))
     busy = coordinator.busy_workers
-    workers = f"{tally.workers} workers" if busy == tally.workers else f"{busy} of {tally.workers} workers busy"
+    count = "1 worker" if tally.workers == 1 else f"{tally.workers} workers"
+    workers = count if busy == tally.workers else f"{busy} of {count} busy"
     facts.append(Fact(workers, 4))
     if tally.held_bytes:
         allowed = "" if coordinator.total_bytes is None else f" of {format_bytes(coordinator.total_bytes)}"

@@ -12,6 +12,9 @@ _HARNESS_SECONDS = 3e-5
 # Overhead may be this part of a step while steps stay short, and this much where that would make them too long.
 OVERHEAD_SHARE = 0.01
 _OVERHEAD_SHARE_OF_LONG_STEPS = 0.05
+# Where a step that takes too long is stopped, one should take no more than such a part of that, whatever its overhead: it
+# may happen to take longer than most.
+_PART_OF_STOPPED = 3
 # At the end of a span, balance is worth more than overhead.
 _OVERHEAD_SHARE_AT_THE_END = 0.2
 _SHORTEST_SECONDS = 0.01
@@ -39,12 +42,14 @@ class StepSizer:
     """Chooses how many units the next step of a span has, and learns from each step.
 
     As many as it takes for the overhead to be a small part; no more than finish in ``longest_seconds`` and fit into
-    ``allowed_bytes``; fewer towards the end of the span, where what a step holds can no longer be given to others.
+    ``allowed_bytes``; fewer towards the end of the span, where what a step holds can no longer be given to others. One
+    that takes ``stopped_seconds`` would be stopped.
     """
 
     __slots__ = (
         "_first_units",
         "_longest_seconds",
+        "_most_seconds",
         "_next_probe",
         "_overhead_share",
         "_preferred",
@@ -64,8 +69,10 @@ class StepSizer:
         allowed_bytes: int | None = None,
         target_bytes: int | None = None,
         overhead_share: float = OVERHEAD_SHARE,
+        stopped_seconds: float = 0.0,
     ) -> None:
         self._overhead_share = overhead_share
+        self._most_seconds = stopped_seconds / _PART_OF_STOPPED if stopped_seconds else float("inf")
         self._first_units = first_units
         self._longest_seconds = longest_seconds
         self._target_bytes = target_bytes
@@ -170,6 +177,7 @@ class StepSizer:
         wanted_seconds = max(_SHORTEST_SECONDS, overhead / self._overhead_share)
         if wanted_seconds > self._longest_seconds:
             wanted_seconds = max(self._longest_seconds, overhead / _OVERHEAD_SHARE_OF_LONG_STEPS)
+        wanted_seconds = min(wanted_seconds, self._most_seconds)
         least_seconds = min(wanted_seconds, max(_SHORTEST_SECONDS_AT_THE_END, overhead / _OVERHEAD_SHARE_AT_THE_END))
         memory_limit = self.fitting_units
         limit = min(self._growth_limit(), memory_limit)

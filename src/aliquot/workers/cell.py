@@ -132,6 +132,11 @@ class Cell:
         """What a step may hold; 0 if anything."""
         return self._numbers[_ALLOWED]
 
+    @property
+    def wall_seconds(self) -> float:
+        """After so long a step is stopped; 0 if never."""
+        return self._numbers[_WALL] / 1e9
+
     def limit_wall(self, nanoseconds: int) -> None:
         """The parent: a step may take so long."""
         self._numbers[_WALL] = nanoseconds

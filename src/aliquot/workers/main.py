@@ -216,6 +216,7 @@ class Worker:
                 longest_seconds=target_seconds,
                 target_bytes=target_bytes,
                 overhead_share=self.stepper.overhead_share,
+                stopped_seconds=self.cell.wall_seconds,
             )
         self.birth_bytes = self.meter.resident_bytes()
         if isinstance(self.sizer, StepSizer):
