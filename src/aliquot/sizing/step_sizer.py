@@ -12,8 +12,8 @@ _HARNESS_SECONDS = 3e-5
 # Overhead may be this part of a step while steps stay short, and this much where that would make them too long.
 OVERHEAD_SHARE = 0.01
 _OVERHEAD_SHARE_OF_LONG_STEPS = 0.05
-# Where a step that takes too long is stopped, one should take no more than such a part of that, whatever its overhead: it
-# may happen to take longer than most.
+# Where a step that takes too long is stopped, one should take no more than such a part of that, whatever its overhead:
+# it may happen to take longer than most.
 _PART_OF_STOPPED = 3
 # At the end of a span, balance is worth more than overhead.
 _OVERHEAD_SHARE_AT_THE_END = 0.2
