@@ -149,6 +149,9 @@ def test_who_has_locks_does_not_take_it_from_one_who_has_none(
     with pytest.raises(RunHeldError, match="poor"):
         Hold(str(path), "rich")
     assert who_has(path) == "poor"
+    found = holder.find_holder(str(path))
+    assert found is not None
+    assert found.command == "poor"
     path.write_bytes(json.dumps({**json.loads(dead), "has_lock": False}).encode())
     Hold(str(path), "rich").release()
     poor.release()

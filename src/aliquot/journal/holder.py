@@ -234,7 +234,7 @@ def find_holder(path: str) -> Holder | None:
         return None
     is_running = found.is_running()
     if is_running is None:
-        is_running = _is_locked(path)
+        is_running = not found.has_lock or _is_locked(path)
     return found if is_running else None
 
 
