@@ -9,7 +9,6 @@ expected here is left to uproot, damage too: it is the one that knows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import add
 from struct import Struct
 from typing import NamedTuple
 
@@ -83,11 +82,11 @@ class _Form(NamedTuple):
 
     entries_at: int
     places: dict[str, _Place]
-    parts: tuple[slice, ...]  # of the tree: all bytes that were looked at to find this out
-    content: bytes  # of these parts
+    parts: Struct  # of the tree: all bytes that were looked at to find this out
+    content: tuple[bytes, ...]  # of these parts
 
     def fits(self, data: bytes) -> bool:
-        return b"".join([data[part] for part in self.parts]) == self.content
+        return self.parts.unpack_from(data) == self.content
 
 
 _forms: dict[tuple[int, int, tuple[str, ...] | None], _Form] = {}
@@ -134,12 +133,10 @@ class PlainTree:
             offsets = likely_offsets
         elif offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
             raise NotPlainError
-        if baskets and (
-            min(seeks) <= 0  # at zero: it is in another file
-            or min(sizes) < 0
-            or max(map(add, seeks, sizes)) > self._file_bytes
-        ):
-            raise NotPlainError
+        file_bytes = self._file_bytes
+        for seek, size in zip(seeks, sizes, strict=True):
+            if not 0 < seek <= seek + size <= file_bytes:  # at zero: it is in another file
+                raise NotPlainError
         return BranchLayout(place.dtype, place.counter, offsets, seeks, sizes)
 
     # Its form
@@ -169,8 +166,8 @@ class PlainTree:
             counting = places[counter]
             if counting.leaf_at != place.counter_at or counting.counter or counting.dtype[1] not in "iu":
                 raise NotPlainError
-        parts = tuple(slice(start, stop) for start, stop in _merged(self._seen))
-        return _Form(entries_at, places, parts, b"".join([self._data[part] for part in parts]))
+        parts = _parts(_merged(self._seen))
+        return _Form(entries_at, places, parts, parts.unpack_from(self._data))
 
     def _branches(self, at: int) -> Iterator[tuple[bytes, int]]:
         """The name of each, and where it is."""
@@ -325,3 +322,13 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             merged.append((start, stop))
     return merged
+
+
+def _parts(ranges: list[tuple[int, int]]) -> Struct:
+    """What unpacks these bytes, and passes over all others."""
+    reached = 0
+    parts = [">"]
+    for start, stop in ranges:
+        parts.append(f"{start - reached}x{stop - start}s")
+        reached = stop
+    return Struct("".join(parts))

@@ -20,7 +20,6 @@ from aliquot.virtual_file.tables.root.entries import (
     common_ends,
     places_of,
 )
-from aliquot.virtual_file.tables.root.keys import KEY
 from aliquot.virtual_file.tables.root.layout import BranchLayout, TreeLayout
 from aliquot.virtual_file.tables.root.pieces import Lists, Pieces, check_apart, shift_of
 from aliquot.virtual_file.tables.table import BadRows
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
-_BASKET = Struct(">hiiiib")  # the last of its key: version, room, entry size, entries, where the content ends, a flag
+_BASKET_KEY = Struct(">i2xi4xh")  # bytes of it all, of the content, of the key
+_BASKET = Struct(">10xiix")  # the last of the key: entries, where the content ends
 
 
 class Basket(NamedTuple):
@@ -177,8 +177,8 @@ def read_basket(file: int, seek: int, size: int, entries: int, dtype: Any) -> Ba
     import numpy
 
     data = memoryview(os.pread(file, size, seek))
-    total_bytes, _, content_bytes, _, key_bytes, _ = KEY.unpack_from(data)
-    *_, there, last, _ = _BASKET.unpack_from(data, key_bytes - _BASKET.size)
+    total_bytes, content_bytes, key_bytes = _BASKET_KEY.unpack_from(data)
+    there, last = _BASKET.unpack_from(data, key_bytes - _BASKET.size)
     if total_bytes != len(data) or not key_bytes <= last <= key_bytes + content_bytes:
         raise ValueError("it does not begin as baskets do")
     if there != entries:
