@@ -96,14 +96,20 @@ class _Nursery:
                     spares = 0
                 continue
             spares = 0
-            (request, descriptors) = _receive(self._requests)
-            if request is None:
-                os._exit(0)
-            token, surroundings = request
-            if surroundings is None:
-                _kill([process for process, its_token in self._tokens.items() if its_token == token])
-            else:
-                self._start(token, surroundings, descriptors)
+            # All that is asked, before the next look: it takes longer than to fork a worker.
+            while True:
+                self._answer(*_receive(self._requests))
+                if not poll.poll(0):
+                    break
+
+    def _answer(self, request: Any, descriptors: tuple[int, ...]) -> None:
+        if request is None:
+            os._exit(0)
+        token, surroundings = request
+        if surroundings is None:
+            _kill([process for process, its_token in self._tokens.items() if its_token == token])
+        else:
+            self._start(token, surroundings, descriptors)
 
     def _start(self, token: int, surroundings: dict[str, Any], descriptors: tuple[int, ...]) -> None:
         # A worker that dies at once must be known by then.

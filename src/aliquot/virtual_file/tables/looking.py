@@ -94,10 +94,14 @@ def problem_of(fault: UnreadableTable, size_bytes: int) -> str:
 def recall(how: HowRead, places: Sequence[TablePlace]) -> dict[TablePlace, Known]:
     """What was remembered of these; whether it is still true, the caller finds out."""
     found: dict[TablePlace, Known] = {}
-    for directory in {os.path.dirname(place.path) for place in places}:
+    by_directory: dict[str, list[TablePlace]] = {}
+    for place in places:
+        by_directory.setdefault(os.path.dirname(place.path), []).append(place)
+    for directory, within in by_directory.items():
         remembered = _load(_record_path(how, directory))
-        for place in places:
-            if os.path.dirname(place.path) == directory and (known := remembered.get(_name_of(place))) is not None:
+        for place in within if remembered else ():
+            known = remembered.get(_name_of(place))
+            if known is not None:
                 found[place] = known
     return found
 

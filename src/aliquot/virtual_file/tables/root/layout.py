@@ -9,7 +9,7 @@ expected here is left to uproot, damage too: it is the one that knows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from struct import Struct
+from struct import Struct, calcsize
 from typing import NamedTuple
 
 from aliquot.virtual_file.tables.root.keys import NotPlainError, text_at
@@ -28,7 +28,6 @@ _COUNTED, _NEW_CLASS, _KNOWN_CLASS = 0x40000000, 0xFFFFFFFF, 0x80000000
 _REFERENCED = 0x10  # has two bytes more
 _MAP_OFFSET = 2
 _INT = Struct(">I")
-_LONG = Struct(">q")
 _COUNT_AND_VERSION = Struct(">IH")
 _TWO = Struct(">II")
 _OBJECT = Struct(">HII")
@@ -72,21 +71,43 @@ class _Place(NamedTuple):
     counter: str | None
     leaf_at: int
     counter_at: int  # the leaf that counts, if one does
+    baskets_at: int  # how many there are
+    entries_at: int  # how many it has, and which is the first
+    sizes_at: int  # of the baskets, then their first entries, then where they are; a byte before each
     room: int  # for so many baskets
-    numbers_at: int
-    numbers: Struct  # how many baskets and entries, which is the first; then of each basket size, first entry and place
 
 
 class _Form(NamedTuple):
     """How a tree is written, but for numbers: files that were made alike have it alike, and it is made out once."""
 
-    entries_at: int
     places: dict[str, _Place]
+    in_order: tuple[tuple[str, _Place], ...]  # as they follow each other in the tree
     parts: Struct  # of the tree: all bytes that were looked at to find this out
     content: tuple[bytes, ...]  # of these parts
+    counts: Struct  # how many entries the tree has, and how many baskets each branch, in that order
+    numbers: dict[tuple[int, ...], Struct]  # what each branch says of its baskets, by how many there are
 
     def fits(self, data: bytes) -> bool:
         return self.parts.unpack_from(data) == self.content
+
+    def numbers_of(self, baskets: tuple[int, ...]) -> Struct:
+        """All at once: one after the other takes longer than all else that is done with a small file."""
+        found = self.numbers.get(baskets)
+        if found is None:
+            ranges: list[tuple[int, str]] = []
+            for (_, place), count in zip(self.in_order, baskets, strict=True):
+                if not 0 <= count < place.room:
+                    raise NotPlainError
+                offsets_at = place.sizes_at + 4 * place.room + 1
+                seeks_at = offsets_at + 8 * place.room + 1
+                ranges.append((place.entries_at, "qq"))
+                ranges.append((place.sizes_at, f"{count}i"))
+                ranges.append((offsets_at, f"{count + 1}q"))
+                ranges.append((seeks_at, f"{count}q"))
+            if len(self.numbers) >= _MOST_FORMS:
+                self.numbers.clear()
+            found = self.numbers[baskets] = _unpacking(ranges)
+        return found
 
 
 _forms: dict[tuple[int, int, tuple[str, ...] | None], _Form] = {}
@@ -113,31 +134,29 @@ class PlainTree:
             if len(_forms) >= _MOST_FORMS:
                 _forms.clear()
             _forms[key] = form
-        entries: int = _LONG.unpack_from(self._data, form.entries_at)[0]
-        branches: dict[str, BranchLayout] = {}
-        offsets: tuple[int, ...] = ()  # those of most branches are those of the one before
-        for name, place in form.places.items():
-            branches[name] = self._branch(place, entries, offsets)
-            offsets = branches[name].offsets
-        return TreeLayout(entries, branches)
-
-    def _branch(self, place: _Place, entries: int, likely_offsets: tuple[int, ...]) -> BranchLayout:
-        """What differs from file to file."""
-        numbers = place.numbers.unpack_from(self._data, place.numbers_at)
-        baskets, room = numbers[0], place.room
-        if numbers[2] or numbers[1] != entries or not 0 <= baskets < room:
-            raise NotPlainError
-        sizes, seeks = numbers[3 : 3 + baskets], numbers[3 + 2 * room : 3 + 2 * room + baskets]
-        offsets = numbers[3 + room : 4 + room + baskets]
-        if offsets == likely_offsets:
-            offsets = likely_offsets
-        elif offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
-            raise NotPlainError
+        entries, *baskets = form.counts.unpack_from(self._data)
+        numbers = form.numbers_of(tuple(baskets)).unpack_from(self._data)
         file_bytes = self._file_bytes
-        for seek, size in zip(seeks, sizes, strict=True):
-            if not 0 < seek <= seek + size <= file_bytes:  # at zero: it is in another file
+        branches: dict[str, BranchLayout] = {}
+        known_offsets: tuple[int, ...] = ()  # those of most branches are those of the one before
+        at = 0
+        for (name, place), count in zip(form.in_order, baskets, strict=True):
+            offsets_at = at + 2 + count
+            seeks_at = offsets_at + count + 1
+            if numbers[at] != entries or numbers[at + 1]:
                 raise NotPlainError
-        return BranchLayout(place.dtype, place.counter, offsets, seeks, sizes)
+            sizes, seeks = numbers[at + 2 : offsets_at], numbers[seeks_at : seeks_at + count]
+            offsets = numbers[offsets_at:seeks_at]
+            if offsets == known_offsets:
+                offsets = known_offsets
+            elif offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
+                raise NotPlainError
+            for seek, size in zip(seeks, sizes, strict=True):
+                if not 0 < seek <= seek + size <= file_bytes:  # at zero: it is in another file
+                    raise NotPlainError
+            branches[name] = BranchLayout(place.dtype, place.counter, offsets, seeks, sizes)
+            known_offsets, at = offsets, seeks_at + count
+        return TreeLayout(entries, {name: branches[name] for name in form.places})
 
     # Its form
 
@@ -166,8 +185,10 @@ class PlainTree:
             counting = places[counter]
             if counting.leaf_at != place.counter_at or counting.counter or counting.dtype[1] not in "iu":
                 raise NotPlainError
-        parts = _parts(_merged(self._seen))
-        return _Form(entries_at, places, parts, parts.unpack_from(self._data))
+        parts = _unpacking([(start, f"{stop - start}s") for start, stop in _merged(self._seen)])
+        in_order = tuple(sorted(places.items(), key=lambda named: named[1].baskets_at))
+        counts = _unpacking([(entries_at, "q"), *((place.baskets_at, "i") for _, place in in_order)])
+        return _Form(places, in_order, parts, parts.unpack_from(self._data), counts, {})
 
     def _branches(self, at: int) -> Iterator[tuple[bytes, int]]:
         """The name of each, and where it is."""
@@ -213,11 +234,9 @@ class PlainTree:
             raise NotPlainError
         self._see(at, end)
         self._see(named_at, named_at + 1)
-        numbers_at = baskets_at + _BASKETS_AT
-        to_entries = entries_at + _ENTRIES_AT - (numbers_at + 4)
-        to_sizes = end + 1 - (entries_at + _ENTRIES_AT + 16)
-        numbers = Struct(f">i{to_entries}xqq{to_sizes}x{room}ix{room}qx{room}q")
-        return _Place(dtype, counter, leaf_at, counter_at, room, numbers_at, numbers)
+        return _Place(
+            dtype, counter, leaf_at, counter_at, baskets_at + _BASKETS_AT, entries_at + _ENTRIES_AT, end + 1, room
+        )
 
     def _leaf(self, at: int) -> tuple[str, str | None, int]:
         """What it holds; the name of the leaf that counts, and its place."""
@@ -324,11 +343,11 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _parts(ranges: list[tuple[int, int]]) -> Struct:
-    """What unpacks these bytes, and passes over all others."""
+def _unpacking(parts: list[tuple[int, str]]) -> Struct:
+    """What unpacks some parts, by where they begin and what they are, and passes over all else."""
     reached = 0
-    parts = [">"]
-    for start, stop in ranges:
-        parts.append(f"{start - reached}x{stop - start}s")
-        reached = stop
-    return Struct("".join(parts))
+    formats = [">"]
+    for at, kind in parts:
+        formats.append(f"{at - reached}x{kind}")
+        reached = at + calcsize(f">{kind}")
+    return Struct("".join(formats))

@@ -96,33 +96,31 @@ class PlainEntries:
 
     def _pieces(self, name: str, start: int, stop: int) -> Pieces:
         branch = self._branches[name]
-        dtype, native = _dtypes(branch.dtype)
-        shift = shift_of(dtype)
+        offsets = branch.offsets
+        dtype, native, shift = _kind(branch.dtype)
         numbers: list[Array] = []
         lists: list[Lists] = []
         for number in baskets_of(branch, start, stop):
-            before, after = branch.offsets[number], branch.offsets[number + 1]
+            before, after = offsets[number], offsets[number + 1]
             if before == after:
                 continue  # there is nothing, and where that begins says nothing either
-            first, end = max(start - before, 0), min(stop, after) - before
-            basket = self._decode(name, branch, number, dtype, is_whole=end - first == after - before)
-            if basket.begins is None:
-                numbers.append(basket.numbers[first:end])
+            is_whole = start <= before and after <= stop
+            basket = self._decoded.get((name, number)) or self._decode(name, branch, number, dtype, is_whole=is_whole)
+            content, begins, origin, end_byte, _ = basket
+            first, end = (0, after - before) if is_whole else (max(start - before, 0), min(stop, after) - before)
+            if begins is None:
+                numbers.append(content if is_whole else content[first:end])
                 continue
-            begins = basket.begins[first:end]
-            last_byte = basket.end if before + end == after else int(basket.begins[end]) - basket.origin
-            first_number, end_number = (int(basket.begins[first]) - basket.origin) >> shift, last_byte >> shift
-            if not 0 <= first_number <= end_number <= len(basket.numbers):
+            last_byte = end_byte if before + end == after else int(begins[end]) - origin
+            first_number, end_number = (int(begins[first]) - origin) >> shift, last_byte >> shift
+            if not 0 <= first_number <= end_number <= len(content):
                 raise bad_basket(name, ValueError(OVERLAP), branch, number)
-            numbers.append(basket.numbers[first_number:end_number])
-            lists.append(Lists(begins, basket.origin, first_number, end_number, branch, number))
+            numbers.append(content[first_number:end_number])
+            lists.append(Lists(begins[first:end], origin, first_number, end_number, branch, number))
         return Pieces(name, native, branch.counter, numbers, lists)
 
     def _decode(self, name: str, branch: BranchLayout, number: int, dtype: Any, *, is_whole: bool) -> Basket:
         """A basket; checked, unless that is done with others, because all of it is wanted."""
-        kept = self._decoded.get((name, number))
-        if kept is not None:
-            return kept
         start, stop = branch.offsets[number], branch.offsets[number + 1]
         try:
             basket = read_basket(self._file, branch.seeks[number], branch.sizes[number], stop - start, dtype)
@@ -211,9 +209,9 @@ def _type_name(dtype: str, is_list: bool) -> str:
 
 
 @cache
-def _dtypes(name: str) -> tuple[Any, Any]:
-    """As they are in the file, and as this machine has them."""
+def _kind(name: str) -> tuple[Any, Any, int]:
+    """Numbers as they are in the file, as this machine has them, and how far to shift from bytes to numbers."""
     import numpy
 
     dtype = numpy.dtype(name)
-    return dtype, dtype.newbyteorder("=")
+    return dtype, dtype.newbyteorder("="), shift_of(dtype)
