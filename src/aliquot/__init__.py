@@ -34,7 +34,9 @@ if TYPE_CHECKING:  # for those who read types, without importing typing for thos
     from aliquot.job import NOT_RUN, Bundle, Done, Failed, Job, NotRun, Part, Resources
     from aliquot.jobs import Command, CommandError, FunctionJob
     from aliquot.jobs.merging import merge
+    from aliquot.journal.errors import RunHeldError
     from aliquot.running.calls import imap, map, map_batches, run
+    from aliquot.running.earlier import RunChangedError
     from aliquot.running.outcome import Failure, Outcome, Report, UnitsFailedError, UnitsSetAsideWarning
     from aliquot.running.simulating import Simulation, simulate
     from aliquot.running.stopping import RunInterruptedError
@@ -61,7 +63,9 @@ _MODULES = {
     "aliquot.job": ("NOT_RUN", "Bundle", "Done", "Failed", "Job", "NotRun", "Part", "Resources"),
     "aliquot.jobs": ("Command", "CommandError", "FunctionJob"),
     "aliquot.jobs.merging": ("merge",),
+    "aliquot.journal.errors": ("RunHeldError",),
     "aliquot.running.calls": ("imap", "map", "map_batches", "run"),
+    "aliquot.running.earlier": ("RunChangedError",),
     "aliquot.running.outcome": ("Failure", "Outcome", "Report", "UnitsFailedError", "UnitsSetAsideWarning"),
     "aliquot.running.simulating": ("Simulation", "simulate"),
     "aliquot.running.stopping": ("RunInterruptedError",),
@@ -99,6 +103,8 @@ __all__ = [  # the names are those of the tables above
     "Report",
     "Resources",
     "RowRange",
+    "RunChangedError",
+    "RunHeldError",
     "RunInterruptedError",
     "Simulation",
     "SiteError",

@@ -153,6 +153,21 @@ def test_a_run_that_is_held_is_never_removed(directory: str) -> None:
     assert [one.name for one in clean(directory)] == ["a"]
 
 
+def test_two_that_clean_at_once_leave_nothing_behind(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the other has removed since it was listed is not made again to be held."""
+    make_run(directory, "a", "done")
+    acquire = RunDirectory.acquire
+
+    def come_second(run: RunDirectory, *command: str) -> None:
+        monkeypatch.setattr(RunDirectory, "acquire", acquire)
+        assert [one.name for one in clean(directory)] == ["a"]
+        run.acquire(*command)
+
+    monkeypatch.setattr(RunDirectory, "acquire", come_second)
+    assert clean(directory) == []
+    assert os.listdir(directory) == [".gitignore"]
+
+
 def test_a_name_that_is_not_there(directory: str) -> None:
     """Nothing is removed then, and the nearest name is offered."""
     make_run(directory, "out.sam", "done")

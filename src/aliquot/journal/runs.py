@@ -103,6 +103,9 @@ def clean(directory: str | os.PathLike[str] = RUNS_DIRECTORY, names: Sequence[st
             if names is not None or _is_cleaned(summarise(place)):
                 place.remove()
                 removed.append(run)
+            elif not os.path.lexists(place.journal_path):
+                # Somebody else has just removed it: what is there was made to hold it.
+                place.remove()
         finally:
             place.release()
     return removed
