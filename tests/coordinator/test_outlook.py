@@ -33,3 +33,31 @@ def test_where_units_differ_a_worker_is_expected_to_be_late() -> None:
     """As some will be by chance, and nobody knows who: by a part of the deviation of all that it has left."""
     late_seconds = finish_after([0.02, 0.18] * 50) - 100.0
     assert late_seconds == pytest.approx(0.7 * 2.4, rel=0.25)
+
+
+def test_the_first_units_of_a_tail_do_not_overthrow_what_was_expected_where_units_differ() -> None:
+    """A unit that takes ten times as long as its like says little about all that follow."""
+    assert finish_of_tail_after([0.02, 0.18] * 50, first_seconds=1.0) < 150.0
+
+
+def test_the_first_units_of_a_tail_tell_all_where_units_take_the_same() -> None:
+    """They are dearer there, then."""
+    assert finish_of_tail_after([0.1] * 100, first_seconds=1.0) == pytest.approx(1000.0, rel=0.02)
+
+
+def finish_of_tail_after(reports: list[float], first_seconds: float) -> float:
+    """When the taker of 10,000 units is expected to have finished, after one report of 10 units.
+
+    The owner has sent reports of 10 units, and is as fast.
+    """
+    owner, taker = Worker(0), Worker(1)
+    owner.stop, taker.span_start, taker.done_to, taker.stop = 10_000, 10_000, 10_000, 20_000
+    outlook = Outlook({0: owner, 1: taker}, None, None)
+    for number, seconds in enumerate(reports):
+        outlook.learn(owner, Progressed(0, 0, 10 * number, 10 * number + 10, 0, 0, 1, seconds), 0.0)
+    assert owner.rate is not None
+    taker.model, taker.model_unit_seconds = owner, owner.rate.seconds
+    outlook.learn(taker, Progressed(1, 1, 10_000, 10_010, 0, 0, 1, first_seconds), 0.0)
+    taker.done_to = 10_010
+    outlook.expect(taker, 0.0)
+    return taker.finish_seconds

@@ -652,6 +652,7 @@ class Coordinator:
         worker.span = self._next_span
         worker.span_start = worker.done_to = taken.start
         worker.stop = taken.stop
+        worker.span_seconds = 0.0
         worker.attempts, worker.error, worker.blaming = taken.attempts, taken.error, taken.avoid
         worker.is_drained = False
         if allowed_bytes is not None:
@@ -702,5 +703,5 @@ class Coordinator:
         if self._roster.trims and piece.taken_seconds < outlook.startup_seconds < outlook.level_seconds - now_seconds:
             # Those with the most to give are being asked already, and will have more to give than this.
             return False
-        commands.append(self._roster.promise(worker, victim, min(1.0, piece.share)))
+        commands.append(self._roster.promise(worker, victim, piece.share))
         return True

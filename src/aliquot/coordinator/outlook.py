@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from aliquot.coordinator.events import Progressed
 from aliquot.coordinator.rates import Noise, UnitSeconds
 from aliquot.coordinator.speeds import compare, first_speeds
-from aliquot.coordinator.stealing import Cut, Load, cut, level_seconds
+from aliquot.coordinator.stealing import Cut, Load, Spread, cut, level_seconds
 from aliquot.coordinator.worker import OWNING, Worker
 from aliquot.sizing import MEMORY_QUANTILE, LinearModel, Observation
 
@@ -15,8 +15,10 @@ from aliquot.sizing import MEMORY_QUANTILE, LinearModel, Observation
 _STARTUP_SECONDS = 0.001
 # The level takes a look at all workers: it is found anew after an eighth as many events as there are workers.
 _EVENTS_A_LEVEL = 8
-# A rate or a speed is certain enough, to a seventh, when its relative variance is below this.
-_CERTAIN = 0.02
+# A rate or a speed is certain enough, to a sixteenth, when its relative variance is below this.
+_CERTAIN = 0.004
+# What a tail takes is expected to a tenth, by whom it was taken from and by how the two compare: a relative variance.
+_TAIL_DOUBT = 0.01
 # Silent for so many times its last report, and for this long, a worker is stuck in a unit; reports come ever later,
 # each by half.
 _STUCK = 3.0
@@ -24,7 +26,7 @@ _STUCK_SECONDS = 0.02
 # All aim so many start-ups later than the level: else what is left where pieces do not fit goes to a few, who are late.
 _LATER_STARTUPS = 0.08
 # Where units differ, some workers are late by chance: all are expected to be, by so many deviations of what is left.
-# With more, little is left to victims, and what thieves take makes many starts.
+# With more, what thieves take makes many starts.
 _LATE_DEVIATIONS = 0.7
 # What others learned counts like so many own steps.
 _HINT_STEPS = 2.0
@@ -70,7 +72,16 @@ class Outlook:
             now_seconds=now_seconds,
             startup_seconds=self.startup_seconds,
             level=self.level_seconds + _LATER_STARTUPS * self.startup_seconds,
+            spread=self._spread(victim),
         )
+
+    def _spread(self, victim: Worker) -> Spread:
+        """How far off it may be what the units of a span take, whoever gets them."""
+        unit_seconds = self.unit_seconds(victim)
+        if unit_seconds is None:
+            return Spread()
+        doubt = _TAIL_DOUBT if victim.rate is None else victim.rate.doubt
+        return Spread(self._noise.variance * unit_seconds * victim.speed.value, doubt)
 
     def find_victim(self) -> Worker | None:
         """The running worker that will finish last and has more than one unit left."""
@@ -186,17 +197,33 @@ class Outlook:
         self._rate_seconds = self._rate_seconds * fade + seconds
         worker.ready_seconds = now_seconds
         worker.report_seconds = seconds / event.reports
-        if worker.rate is None:
-            worker.rate = UnitSeconds(units, seconds, self._noise)
-        else:
-            worker.rate.follow(units, seconds, len(self._workers))
+        self._follow(worker, units, seconds)
         if worker.model is None:
             if not worker.is_speed_settled:
                 worker.first_rate = worker.rate
                 self._are_speeds_settled = False
-        elif not worker.is_compared and (worker.rate.doubt < _CERTAIN or event.stop == worker.stop):
-            compare(worker.speed, worker.rate, worker.model.speed, worker.model_unit_seconds)
-            worker.is_compared = worker.is_speed_settled = worker.model.is_speed_settled = True
+        elif not worker.is_compared:
+            self._compare(worker, worker.model, event.stop)
+
+    def _follow(self, worker: Worker, units: int, seconds: float) -> None:
+        """Take in what some units took a worker: in a tail, what was expected of it is known already."""
+        worker.span_seconds += seconds
+        if worker.rate is None and worker.model is None:
+            worker.rate = UnitSeconds(units, seconds, self._noise)
+            return
+        if worker.rate is None:
+            known_units = self._noise.variance / _TAIL_DOUBT
+            expected_seconds = self.unit_seconds(worker)
+            assert expected_seconds is not None
+            worker.rate = UnitSeconds(known_units, known_units * expected_seconds, self._noise)
+        worker.rate.follow(units, seconds, len(self._workers))
+
+    def _compare(self, worker: Worker, model: Worker, done_to: int) -> None:
+        """Correct the speeds of two that worked on like units, once this tells enough: by nothing that was expected."""
+        rate = UnitSeconds(done_to - worker.span_start, worker.span_seconds, self._noise)
+        if rate.doubt < _CERTAIN or done_to == worker.stop:
+            compare(worker.speed, rate, model.speed, worker.model_unit_seconds)
+            worker.is_compared = worker.is_speed_settled = model.is_speed_settled = True
 
     def advice(self, worker: Worker) -> tuple[tuple[Observation, ...], tuple[Observation, ...]]:
         """What is known of steps, at the rate of this worker in its span; a few own steps will count more."""

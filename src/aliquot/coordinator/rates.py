@@ -35,12 +35,12 @@ class UnitSeconds:
     """What a unit takes one worker in one span: an average that forgets.
 
     Where units are alike, the last report is nearly all that counts; where they are not, many are averaged, until
-    several in a row tell of a change.
+    several in a row tell of a change. What was known before any report counts like some units.
     """
 
     __slots__ = ("_far_off", "_noise", "_units", "seconds")
 
-    def __init__(self, units: int, seconds: float, noise: Noise) -> None:
+    def __init__(self, units: float, seconds: float, noise: Noise) -> None:
         self.seconds = seconds / units
         self._units = float(units)  # that the average is worth
         self._noise = noise

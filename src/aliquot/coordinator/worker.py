@@ -39,6 +39,7 @@ class Worker:
         "ready_seconds",
         "report_seconds",
         "span",
+        "span_seconds",
         "span_start",
         "speed",
         "state",
@@ -52,6 +53,7 @@ class Worker:
         self.state: State = "idle"
         self.span = -1
         self.span_start = 0
+        self.span_seconds = 0.0  # that it worked on this span
         self.done_to = 0
         self.stop = 0
         self.allowed_bytes: int | None = None  # that a step of its span may hold
