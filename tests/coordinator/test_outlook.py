@@ -6,6 +6,7 @@ import pytest
 
 from aliquot.coordinator.events import Progressed
 from aliquot.coordinator.outlook import Outlook
+from aliquot.coordinator.speeds import Speed
 from aliquot.coordinator.worker import Worker
 
 
@@ -40,17 +41,25 @@ def test_the_first_units_of_a_tail_do_not_overthrow_what_was_expected_where_unit
     assert finish_of_tail_after([0.02, 0.18] * 50, first_seconds=1.0) < 150.0
 
 
+def test_what_is_expected_of_a_tail_counts_little_where_nobody_knows_how_fast_its_new_owner_is() -> None:
+    """One that has just come may be four times slower, and is soon seen to be."""
+    slow = finish_of_tail_after([0.02, 0.18] * 50, first_seconds=0.4, is_known=False)
+    assert slow > 2 * finish_of_tail_after([0.02, 0.18] * 50, first_seconds=0.1, is_known=False)
+
+
 def test_the_first_units_of_a_tail_tell_all_where_units_take_the_same() -> None:
     """They are dearer there, then."""
     assert finish_of_tail_after([0.1] * 100, first_seconds=1.0) == pytest.approx(1000.0, rel=0.02)
 
 
-def finish_of_tail_after(reports: list[float], first_seconds: float) -> float:
+def finish_of_tail_after(reports: list[float], first_seconds: float, *, is_known: bool = True) -> float:
     """When the taker of 10,000 units is expected to have finished, after one report of 10 units.
 
-    The owner has sent reports of 10 units, and is as fast.
+    The owner has sent reports of 10 units, and is as fast, as far as that is known.
     """
     owner, taker = Worker(0), Worker(1)
+    owner.speed = Speed(1.0, 0.1)
+    taker.speed = Speed(1.0, 0.1) if is_known else Speed()
     owner.stop, taker.span_start, taker.done_to, taker.stop = 10_000, 10_000, 10_000, 20_000
     outlook = Outlook({0: owner, 1: taker}, None, None)
     for number, seconds in enumerate(reports):

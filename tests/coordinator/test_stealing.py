@@ -39,21 +39,21 @@ def test_a_taker_that_can_serve_another_leaves_the_owner_what_it_can_do() -> Non
 
 
 @pytest.mark.parametrize("left", [14.7, 15.5, 19.8])
-def test_what_is_not_worth_another_start_is_shared(left: float) -> None:
-    """Too much by little for both, or too little by little: nobody else will come for it, or has a use for the time."""
-    owner_end, taker_end = ends_after(left, 1.0, 1.0, level=(left + 1.0) / 2 + 0.2)
-    assert owner_end == pytest.approx(taker_end, rel=1e-3)
-    owner_end, taker_end = ends_after(left, 1.0, 1.0, level=(left + 1.0) / 2 - 0.2)
+@pytest.mark.parametrize("later", [0.2, -0.2])
+def test_what_is_not_worth_another_start_is_shared(left: float, later: float) -> None:
+    """Whether the taker has room to spare or the owner too much: nobody else will come for it, or has a use for it."""
+    owner_end, taker_end = ends_after(left, 1.0, 1.0, level=(left + 1.0) / 2 + later)
     assert owner_end == pytest.approx(taker_end, rel=1e-3)
 
 
 @pytest.mark.parametrize(("speed", "taker_speed", "left"), [(0.5, 2.0, 9.4), (1.0, 1.5, 4.2), (1.0, 1.0, 3.0)])
-def test_both_are_equally_unlikely_to_end_late(speed: float, taker_speed: float, left: float) -> None:
-    """By as many deviations of what each will have."""
+@pytest.mark.parametrize("spread", [UNSURE, Spread(0.0, 0.05), Spread(0.0, 2.0), Spread(100.0, 0.0)])
+def test_both_are_equally_unlikely_to_end_late(speed: float, taker_speed: float, left: float, spread: Spread) -> None:
+    """By as many deviations of what each will have, however large these are."""
     level = (left + taker_speed) / (speed + taker_speed)
-    owner_end, taker_end = ends_after(left, speed, taker_speed, level=level, spread=UNSURE)
-    owner_late = UNSURE.late(owner_end * speed) / speed
-    taker_late = UNSURE.late((taker_end - 1.0) * taker_speed) / taker_speed
+    owner_end, taker_end = ends_after(left, speed, taker_speed, level=level, spread=spread)
+    owner_late = spread.late(owner_end * speed) / speed
+    taker_late = spread.late((taker_end - 1.0) * taker_speed) / taker_speed
     assert owner_end + owner_late == pytest.approx(taker_end + taker_late, rel=0.02)
 
 
@@ -62,8 +62,11 @@ def test_a_slow_owner_is_left_with_less_where_units_differ() -> None:
     assert owner_end < taker_end - 0.3
 
 
-def test_nothing_is_taken_from_who_ends_before_the_level_or_before_anybody_could_begin() -> None:
+def test_nothing_is_taken_from_who_ends_before_the_level() -> None:
     assert cut_at(Load(9.9, 1.0), 1.0, 10.0) is None
+
+
+def test_nothing_is_taken_from_who_ends_before_anybody_could_begin() -> None:
     assert cut_at(Load(0.9, 1.0), 1.0, 0.5) is None
 
 

@@ -168,6 +168,23 @@ def test_two_that_clean_at_once_leave_nothing_behind(directory: str, monkeypatch
     assert os.listdir(directory) == [".gitignore"]
 
 
+def test_a_run_that_is_removed_while_it_is_taken_is_passed_over(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the making of its directory and the file that holds it."""
+    make_run(directory, "a", "done")
+    look = RunDirectory._refuse_what_is_no_run
+
+    def come_second(run: RunDirectory) -> None:
+        monkeypatch.setattr(RunDirectory, "_refuse_what_is_no_run", look)
+        assert [one.name for one in clean(directory)] == ["a"]
+        look(run)
+
+    monkeypatch.setattr(RunDirectory, "_refuse_what_is_no_run", come_second)
+    assert clean(directory) == []
+    assert os.listdir(directory) == [".gitignore"]
+
+
 def test_a_name_that_is_not_there(directory: str) -> None:
     """Nothing is removed then, and the nearest name is offered."""
     make_run(directory, "out.sam", "done")

@@ -17,7 +17,8 @@ _STARTUP_SECONDS = 0.001
 _EVENTS_A_LEVEL = 8
 # A rate or a speed is certain enough, to a sixteenth, when its relative variance is below this.
 _CERTAIN = 0.004
-# What a tail takes is expected to a tenth, by whom it was taken from and by how the two compare: a relative variance.
+# What a tail takes is expected to a tenth, by whom it was taken from and by how the two compare, if that is known: a
+# relative variance.
 _TAIL_DOUBT = 0.01
 # Silent for so many times its last report, and for this long, a worker is stuck in a unit; reports come ever later,
 # each by half.
@@ -80,7 +81,7 @@ class Outlook:
         unit_seconds = self.unit_seconds(victim)
         if unit_seconds is None:
             return Spread()
-        doubt = _TAIL_DOUBT if victim.rate is None else victim.rate.doubt
+        doubt = _doubt_of_tail(victim) if victim.rate is None else victim.rate.doubt
         return Spread(self._noise.variance * unit_seconds * victim.speed.value, doubt)
 
     def find_victim(self) -> Worker | None:
@@ -108,7 +109,10 @@ class Outlook:
         self._offer(worker, max(now_seconds, worker.ready_seconds + self._left_seconds(worker)))
 
     def _left_seconds(self, worker: Worker) -> float:
-        """What a worker will need for what is left of its span."""
+        """What a worker will need for what is left of its span, if it is late by a little.
+
+        So it is when a thief shares with it too, which then looks at how late either may be.
+        """
         unit_seconds = self.unit_seconds(worker)
         left_units = worker.stop - worker.done_to
         if unit_seconds is None:
@@ -212,7 +216,7 @@ class Outlook:
             worker.rate = UnitSeconds(units, seconds, self._noise)
             return
         if worker.rate is None:
-            known_units = self._noise.variance / _TAIL_DOUBT
+            known_units = self._noise.variance / _doubt_of_tail(worker)
             expected_seconds = self.unit_seconds(worker)
             assert expected_seconds is not None
             worker.rate = UnitSeconds(known_units, known_units * expected_seconds, self._noise)
@@ -234,6 +238,12 @@ class Outlook:
             overhead = self.time.overhead
             seconds = [Observation(units, overhead + units * unit_seconds, steps) for units, _, steps in seconds]
         return tuple(_as_a_hint(seconds)), tuple(_as_a_hint(self.memory.summary()))
+
+
+def _doubt_of_tail(worker: Worker) -> float:
+    """Of what its units are expected to take a worker that has not reported any of them: a relative variance."""
+    speeds = [one.speed for one in (worker, worker.model) if one is not None]
+    return _TAIL_DOUBT + sum(speed.doubt for speed in speeds if not speed.is_known)
 
 
 def _as_a_hint(known: list[Observation]) -> Iterator[Observation]:

@@ -38,6 +38,11 @@ class Speed:
         self.value = value
         self.doubt = doubt
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it was compared with others."""
+        return self.doubt < _UNKNOWN
+
 
 def first_speeds(unit_seconds: Sequence[float]) -> list[Speed]:
     """Speeds by what a unit takes each worker in its first span; in the order of the units."""

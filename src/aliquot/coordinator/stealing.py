@@ -8,14 +8,14 @@ much is just what those who finish earlier have room for, when each of them firs
     fast   |-- own span --|- startup -|- room -|                        finishes before it
     level  ------------------------------------^
 
-A worker without work takes as much as it has room for, and no owner is left with less than it can do until the level.
-So nobody who gave comes back for more, and nobody who took has to give, as long as the estimates hold. The caller may
-give a somewhat later time for the level, so that pieces that do not fit exactly leave nothing over.
+A worker without work takes as much as it has room for, and leaves the owner what it can do until the level. So nobody
+who gave comes back for more, and nobody who took has to give, as long as the estimates hold. The caller may give a
+somewhat later time for the level, so that pieces that do not fit exactly leave nothing over.
 
 What does not fit is worth another start-up, or not. If it is, the taker fills its room, and leaves the rest to the
 next one; or it takes the surplus, and will have time to serve another owner. If it is not, nobody will come for what
 the owner is left with after the level, or have a use for the room that the taker has before it: the two share that, and
-end together.
+end together, whenever that is.
 
 Together means: equally unlikely to be late. Where units differ, both may be, and the slower one by more, as a surprise
 takes it longer. So each is expected to be late by as many deviations of what it will have.
@@ -28,11 +28,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 # Those who end together do so with as many deviations: of a hundred workers or so, nearly all are no later than that.
-_LATE_DEVIATIONS = 3.0
-# By how much each may be late follows from what it gets, and that from how late it may be: worked out so often at most,
-# or until what is taken changes by no more than this part of what is left.
-_ROUNDS = 10
-_CLOSE = 0.002
+_FEARED_DEVIATIONS = 3.0
+# By how much each may be late follows from what it gets, and that from how late it may be: halved so often, to a
+# thousandth of what is left.
+_HALVINGS = 10
 
 
 class Load(NamedTuple):
@@ -50,7 +49,7 @@ class Spread(NamedTuple):
 
     def late(self, work: float) -> float:
         """By how much more than expected an amount of work is to be feared to be."""
-        return _LATE_DEVIATIONS * math.sqrt(self.of_work * work + self.of_rate * work * work)
+        return _FEARED_DEVIATIONS * math.sqrt(self.of_work * work + self.of_rate * work * work)
 
 
 class Cut(NamedTuple):
@@ -118,13 +117,14 @@ def cut(
 
 def _together(left: float, speed: float, taker_speed: float, ahead_seconds: float, spread: Spread) -> float:
     """What to take of an owner, who is some time ahead, so that both are equally unlikely to end late."""
-    part = taker_speed / (speed + taker_speed)
-    taken = even = min(max(0.0, part * (left - speed * ahead_seconds)), left)
-    for _ in range(_ROUNDS):
-        late = part * spread.late(left - taken) - (1 - part) * spread.late(taken)
-        # Halfway: for a small piece, all of the way would be too far, and back again.
-        change = (min(max(0.0, even + late), left) - taken) / 2
-        taken += change
-        if abs(change) <= _CLOSE * left:
-            break
-    return taken
+    if not spread.of_work and not spread.of_rate:
+        return max(0.0, taker_speed * (left - speed * ahead_seconds) / (speed + taker_speed))
+    least, most = 0.0, left
+    for _ in range(_HALVINGS):
+        taken = (least + most) / 2
+        owner_seconds = (left - taken + spread.late(left - taken)) / speed
+        if owner_seconds > ahead_seconds + (taken + spread.late(taken)) / taker_speed:
+            least = taken
+        else:
+            most = taken
+    return (least + most) / 2

@@ -71,15 +71,27 @@ class RunDirectory:
         if self._hold is not None:
             return
         try:
-            _make_with_gitignore(os.path.dirname(self.path))
-            self._was_made_here = not os.path.isdir(self.path)
-            os.makedirs(self.path, exist_ok=True)
-            self._refuse_what_is_no_run()
-            self._hold = Hold(self.holder_path, command or this_command())
-            self._make_inner_directories()
+            try:
+                self._make_and_hold(command)
+            except FileNotFoundError:
+                self._make_and_hold(command)  # somebody has removed it amid this
         except OSError as error:
             self.release()
             raise explain_os_error(error, self.path) from error
+
+    def _make_and_hold(self, command: str | None) -> None:
+        _make_with_gitignore(os.path.dirname(self.path))
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        try:
+            os.mkdir(self.path)
+            self._was_made_here = True
+        except FileExistsError:
+            if not os.path.isdir(self.path):
+                raise
+            self._was_made_here = False
+        self._refuse_what_is_no_run()
+        self._hold = Hold(self.holder_path, command or this_command())
+        self._make_inner_directories()
 
     def release(self) -> None:
         """Let others have it. May be called again."""
@@ -132,7 +144,8 @@ class RunDirectory:
         try:
             os.rename(self.path, aside)
             self.release()
-            shutil.rmtree(aside)
+            with contextlib.suppress(FileNotFoundError):  # somebody else who cleans up is at it too
+                shutil.rmtree(aside)
         except OSError as error:
             raise explain_os_error(error, self.path) from error
 

@@ -93,21 +93,15 @@ def clean(directory: str | os.PathLike[str] = RUNS_DIRECTORY, names: Sequence[st
             continue
         place = RunDirectory(run.path)
         try:
-            place.acquire("aliquot clean")
+            # Of one that somebody else has just removed, nothing is left after this either.
+            with place.hold("aliquot clean"):
+                # It may have been begun anew since it was listed.
+                if names is not None or _is_cleaned(summarise(place)):
+                    place.remove()
+                    removed.append(run)
         except RunHeldError:
             if names is not None:
                 raise
-            continue
-        try:
-            # It may have been begun anew since it was listed.
-            if names is not None or _is_cleaned(summarise(place)):
-                place.remove()
-                removed.append(run)
-            elif not os.path.lexists(place.journal_path):
-                # Somebody else has just removed it: what is there was made to hold it.
-                place.remove()
-        finally:
-            place.release()
     return removed
 
 

@@ -144,15 +144,13 @@ def _table_format(path: str, told: _Told) -> str | None:
 def _open_tables(table_format: str, found: Sequence[tuple[str, str]], told: _Told) -> Source:
     from aliquot.virtual_file.tables.forms import canonical_form
     from aliquot.virtual_file.tables.looking import HowRead, TablePlace
-    from aliquot.virtual_file.tables.registry import find_table_class, is_told_by_suffix
+    from aliquot.virtual_file.tables.registry import find_table_class
     from aliquot.virtual_file.tables.source import TablesSource
 
     if told.compression is not None:
         raise UsageError(f"a {table_format} file is compressed in its own way: leave compression out")
-    # Mostly there are many files with one ending, which tells the format of all of them.
-    ending = _ending(found[0][0]) if told.format is None and is_told_by_suffix(found[0][0]) else None
     for name, _ in found[1:]:
-        other = table_format if _ending(name) == ending else _table_format(name, told)
+        other = _table_format(name, told)
         if other != table_format:
             raise UsageError(
                 f"{found[0][0]} is {table_format} and {name} is {other or 'not a table'}: "
@@ -175,11 +173,6 @@ def _open_tables(table_format: str, found: Sequence[tuple[str, str]], told: _Tol
     places = [TablePlace(name, inner) for name, inner in found]
     how.table(places[0])  # refuses options that make no sense
     return TablesSource(how, places)
-
-
-def _ending(path: str) -> str:
-    """All that may be a suffix: names with the same ending are told apart by no suffix."""
-    return path.rpartition("/")[2].partition(".")[2]
 
 
 def _open_file(path: str, told: _Told) -> FileSource:

@@ -34,6 +34,8 @@ CANNOT_FORK = 1000
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 # So long a worker waits that was forked before anybody asked for it.
 _SPARE_SECONDS = 2.0
+# Requests between two looks at the workers: each may fork one, which takes some milliseconds at the most.
+_MOST_ANSWERED = 8
 # The descriptors that the nursery is started with.
 REQUESTS, LIFELINE = 3, 4
 
@@ -87,8 +89,7 @@ class _Nursery:
         poll = select.poll()
         poll.register(self._requests.fileno(), select.POLLIN)
         while True:
-            while self._ended:
-                self._watch.remove(self._ended.pop())
+            self._bury()
             look_again_seconds = self._watch.look()
             has_time = len(self._spares) < spares
             if not poll.poll(0 if has_time else None if look_again_seconds is None else look_again_seconds * 1000):
@@ -96,11 +97,16 @@ class _Nursery:
                     spares = 0
                 continue
             spares = 0
-            # All that is asked, before the next look: it takes longer than to fork a worker.
-            while True:
+            # The next look may take longer than to fork a worker, and one for each is asked for at once; but nobody is
+            # to go unwatched for long.
+            for _ in range(_MOST_ANSWERED):
                 self._answer(*_receive(self._requests))
                 if not poll.poll(0):
                     break
+
+    def _bury(self) -> None:
+        while self._ended:
+            self._watch.remove(self._ended.pop())
 
     def _answer(self, request: Any, descriptors: tuple[int, ...]) -> None:
         if request is None:
@@ -114,6 +120,7 @@ class _Nursery:
     def _start(self, token: int, surroundings: dict[str, Any], descriptors: tuple[int, ...]) -> None:
         # A worker that dies at once must be known by then.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        self._bury()  # its number may be that of one that has ended
         process = self._take_spare(surroundings, descriptors) or _fork()
         if process == 0:
             self._live(lambda: _become_worker(descriptors, surroundings, self._thread_setters))

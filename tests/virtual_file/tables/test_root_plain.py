@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ from aliquot.errors import MissingExtraError
 from aliquot.virtual_file.tables.root import table as root
 from aliquot.virtual_file.tables.root.finding import find_layout
 from aliquot.virtual_file.tables.root.keys import KEY, NotPlainError, _find_key
-from aliquot.virtual_file.tables.root.layout import PlainTree, TreeLayout
+from aliquot.virtual_file.tables.root.layout import PlainTree, TreeLayout, _unpacking
 from aliquot.virtual_file.tables.root.table import RootTable
 from aliquot.virtual_file.tables.table import BadRows, UnreadableTable
 from tests.virtual_file.tables.making_root import overwrite, write_tree
@@ -338,6 +339,34 @@ def test_files_that_were_made_alike_are_made_out_once(tmp_path: Path, monkeypatc
     assert found.entries == 6
     assert found.branches["y"].offsets == (0, 3, 6)
     assert table(second, "x", "y").read(0, 6)["y"].to_list() == [[0, 1], [2, 3], [], [0, 1], [2, 3], []]
+
+
+def test_columns_are_in_the_order_in_which_they_are_wanted(tmp_path: Path) -> None:
+    """Also where the tree has them in another."""
+    path = write(tmp_path / "a.root", {"a": numpy.arange(5), "b": 10 * numpy.arange(5)})
+    layout = layout_of(path, "b", "a")
+    assert layout is not None
+    assert list(layout.branches) == ["b", "a"]
+    assert table(path, "b", "a").read(3, 5).tolist() == [{"b": 30, "a": 3}, {"b": 40, "a": 4}]
+
+
+def test_files_that_were_made_alike_may_have_any_number_of_baskets(tmp_path: Path) -> None:
+    """What is kept of one form by the number of baskets is used for files with as many, and for no others."""
+    paths = [
+        write(tmp_path / f"{number}.root", *({"a": numpy.arange(3) + basket} for basket in range(number)))
+        for number in range(1, 8)
+    ]
+    for _ in range(2):
+        for number, path in enumerate(paths, 1):
+            layout = layout_of(path, "a")
+            assert layout is not None
+            assert layout.branches["a"].offsets == tuple(range(0, 3 * number + 1, 3))
+
+
+def test_parts_of_a_damaged_tree_that_overlap_are_refused() -> None:
+    """By an error for which the tree is left to uproot."""
+    with pytest.raises(struct.error):
+        _unpacking([(8, "q", 8), (12, "q", 8)])
 
 
 def test_files_that_only_look_alike_are_not_taken_for_each_other(tmp_path: Path) -> None:

@@ -60,12 +60,6 @@ def table_format_by_suffix(file_name: str) -> str | None:
     return named
 
 
-def is_told_by_suffix(file_name: str) -> bool:
-    """Whether the name alone tells the format."""
-    lowered = file_name.lower()
-    return not lowered.endswith(_AMBIGUOUS_SUFFIX) and any(lowered.endswith(table.suffixes) for table in _all())
-
-
 def table_format_by_content(head: bytes) -> str | None:
     """Name the format that the first bytes of a file mean, if they mean one."""
     return next((table.name for table in _all() if table.looks_like(head)), None)

@@ -102,13 +102,13 @@ def check_flat(name: str, flat: bool, form: str) -> None:
 
 def common_ends(offsets_of_each: Iterable[Sequence[int]]) -> list[int]:
     """Where all branches have baskets that end, by the first entries of their baskets."""
-    common: set[int] | None = None
-    seen: Sequence[int] = ()
+    common: set[int] = set()
+    seen: Sequence[int] | None = None
     for offsets in offsets_of_each:
         if offsets != seen:  # mostly all are the same
-            common = set(offsets) if common is None else common.intersection(offsets)
+            common = set(offsets) if seen is None else common.intersection(offsets)
             seen = offsets
-    return sorted((common or set()) - {0})
+    return sorted(common - {0})
 
 
 def record_array(columns: Mapping[str, Any], units: int) -> Any:

@@ -9,7 +9,7 @@ expected here is left to uproot, damage too: it is the one that knows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from struct import Struct, calcsize
+from struct import Struct
 from typing import NamedTuple
 
 from aliquot.virtual_file.tables.root.keys import NotPlainError, text_at
@@ -33,6 +33,10 @@ _TWO = Struct(">II")
 _OBJECT = Struct(">HII")
 _ARRAY = Struct(">IHHIIBII")  # a TObjArray, a TObject, the bytes of its name, how many, a lower bound
 _BRANCH_HEAD = Struct(">IHIHHII")  # up to its name: a TBranch, a TNamed, a TObject
+# How many are kept: of trees that are written in different ways, and of each by how many baskets there are. Of 1,500
+# branches, what unpacks their numbers takes 0.3 MB.
+_MOST_FORMS = 16
+_MOST_NUMBERS = 4
 _NAMED_BRANCH = b"\xff\xff\xff\xffTBranch\0"
 # numpy's name of what a leaf holds, signed and not.
 _KINDS = {
@@ -45,6 +49,9 @@ _KINDS = {
     b"TLeafF": (">f4", ">f4"),
     b"TLeafD": (">f8", ">f8"),
 }
+
+
+_Part = tuple[int, str, int]  # where it begins, what it is, and how many bytes it has
 
 
 class BranchLayout(NamedTuple):
@@ -91,27 +98,26 @@ class _Form(NamedTuple):
         return self.parts.unpack_from(data) == self.content
 
     def numbers_of(self, baskets: tuple[int, ...]) -> Struct:
-        """All at once: one after the other takes longer than all else that is done with a small file."""
+        """What unpacks them all at once. Files that are alike, and small, mostly have one basket in each branch."""
         found = self.numbers.get(baskets)
         if found is None:
-            ranges: list[tuple[int, str]] = []
+            parts: list[_Part] = []
             for (_, place), count in zip(self.in_order, baskets, strict=True):
                 if not 0 <= count < place.room:
                     raise NotPlainError
                 offsets_at = place.sizes_at + 4 * place.room + 1
                 seeks_at = offsets_at + 8 * place.room + 1
-                ranges.append((place.entries_at, "qq"))
-                ranges.append((place.sizes_at, f"{count}i"))
-                ranges.append((offsets_at, f"{count + 1}q"))
-                ranges.append((seeks_at, f"{count}q"))
-            if len(self.numbers) >= _MOST_FORMS:
+                parts.append((place.entries_at, "qq", 16))
+                parts.append((place.sizes_at, f"{count}i", 4 * count))
+                parts.append((offsets_at, f"{count + 1}q", 8 * (count + 1)))
+                parts.append((seeks_at, f"{count}q", 8 * count))
+            if len(self.numbers) >= _MOST_NUMBERS:
                 self.numbers.clear()
-            found = self.numbers[baskets] = _unpacking(ranges)
+            found = self.numbers[baskets] = _unpacking(parts)
         return found
 
 
 _forms: dict[tuple[int, int, tuple[str, ...] | None], _Form] = {}
-_MOST_FORMS = 16
 
 
 class PlainTree:
@@ -185,9 +191,9 @@ class PlainTree:
             counting = places[counter]
             if counting.leaf_at != place.counter_at or counting.counter or counting.dtype[1] not in "iu":
                 raise NotPlainError
-        parts = _unpacking([(start, f"{stop - start}s") for start, stop in _merged(self._seen)])
+        parts = _unpacking([(start, f"{stop - start}s", stop - start) for start, stop in _merged(self._seen)])
         in_order = tuple(sorted(places.items(), key=lambda named: named[1].baskets_at))
-        counts = _unpacking([(entries_at, "q"), *((place.baskets_at, "i") for _, place in in_order)])
+        counts = _unpacking([(entries_at, "q", 8), *((place.baskets_at, "i", 4) for _, place in in_order)])
         return _Form(places, in_order, parts, parts.unpack_from(self._data), counts, {})
 
     def _branches(self, at: int) -> Iterator[tuple[bytes, int]]:
@@ -343,11 +349,15 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _unpacking(parts: list[tuple[int, str]]) -> Struct:
-    """What unpacks some parts, by where they begin and what they are, and passes over all else."""
+def _unpacking(parts: list[_Part]) -> Struct:
+    """What unpacks some parts, and passes over all else.
+
+    Of a damaged tree, parts may overlap, or not be in order: the number of bytes to pass over is then negative, which
+    `Struct` refuses with its own error, as it does where bytes are missing.
+    """
     reached = 0
     formats = [">"]
-    for at, kind in parts:
+    for at, kind, size in parts:
         formats.append(f"{at - reached}x{kind}")
-        reached = at + calcsize(f">{kind}")
+        reached = at + size
     return Struct("".join(formats))
