@@ -49,6 +49,16 @@ def test_how_a_worker_was_killed_is_known(nursery: Nursery) -> None:
     worker.close()
 
 
+def test_all_that_are_asked_for_at_once_come(nursery: Nursery) -> None:
+    """Also if there are more of them than are forked between two looks at those that are there."""
+    os.kill(nursery_process(nursery), signal.SIGSTOP)
+    workers = [ForkedWorker(nursery) for _ in range(20)]
+    os.kill(nursery_process(nursery), signal.SIGCONT)
+    assert len({worker.process() for worker in workers}) == 20
+    for worker in workers:
+        worker.close()
+
+
 def test_workers_that_end_in_any_order_are_told_apart(nursery: Nursery) -> None:
     """Each by its token."""
     workers = [ForkedWorker(nursery) for _ in range(4)]
