@@ -73,6 +73,6 @@ def test_nothing_is_taken_from_who_ends_before_anybody_could_begin() -> None:
 @pytest.mark.parametrize("left", [1.1, 1.5, 2.0, 4.0])
 def test_never_more_than_all_is_taken_nor_less_than_nothing(left: float) -> None:
     """However uncertain it is."""
-    for of_work in (0.0, 0.01, 1.0, 100.0):
-        piece = cut_at(Load(left, 1.0), 1.0, 1.0, Spread(of_work, 1.0))
+    for spread in (Spread(), *(Spread(of_work, 1.0) for of_work in (0.0, 0.01, 1.0, 100.0))):
+        piece = cut_at(Load(left, 1.0), 1.0, 1.0, spread)
         assert piece is None or 0 < piece.share <= 1

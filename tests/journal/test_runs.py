@@ -1,12 +1,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from aliquot.errors import UsageError
-from aliquot.journal import Journal, JournalError, RunDirectory, RunHeldError, RunSummary, clean, list_runs
+from aliquot.journal import (
+    Journal,
+    JournalError,
+    RunDirectory,
+    RunHeldError,
+    RunSummary,
+    clean,
+    list_runs,
+    run_directory,
+    runs,
+)
+from aliquot.journal.holder import Hold
 
 
 @pytest.fixture
@@ -183,6 +195,46 @@ def test_a_run_that_is_removed_while_it_is_taken_is_passed_over(
     monkeypatch.setattr(RunDirectory, "_refuse_what_is_no_run", come_second)
     assert clean(directory) == []
     assert os.listdir(directory) == [".gitignore"]
+
+
+def test_a_run_that_is_removed_just_before_it_is_held_is_passed_over(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the file that holds it would be, there is no directory any more."""
+    make_run(directory, "a", "done")
+
+    def come_second(*arguments: str) -> Hold:
+        monkeypatch.setattr(run_directory, "Hold", Hold)
+        assert [one.name for one in clean(directory)] == ["a"]
+        return Hold(*arguments)
+
+    monkeypatch.setattr(run_directory, "Hold", come_second)
+    assert clean(directory) == []
+    assert os.listdir(directory) == [".gitignore"]
+
+
+def test_everything_may_be_removed_but_what_is_held(directory: str) -> None:
+    """What is not done, too; what others remove meanwhile is no mistake."""
+    for name in ("a", "b"):
+        make_run(directory, name, "running")
+    with make_run(directory, "c", "running").hold():
+        assert sorted(run.name for run in clean(directory, everything=True)) == ["a", "b"]
+        assert clean(directory, everything=True) == []
+
+
+def test_a_run_that_is_removed_while_it_is_listed_is_not_listed(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an interrupted one, or a damaged one."""
+    make_run(directory, "a", "done")
+    look = runs.summarise
+
+    def come_second(run: RunDirectory) -> RunSummary:
+        shutil.rmtree(run.path)
+        return look(run)
+
+    monkeypatch.setattr(runs, "summarise", come_second)
+    assert list_runs(directory) == []
 
 
 def test_a_name_that_is_not_there(directory: str) -> None:

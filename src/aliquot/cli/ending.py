@@ -57,11 +57,18 @@ def tell_failures(failures: Sequence[Failure], set_aside: str | None) -> None:
 
 def tell_end(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -> None:
     """Three lines at most: what was done, how close to ideal and why not closer, what was set aside and where."""
+    from aliquot.journal import JournalError
     from aliquot.reporting.losses import format_share
     from aliquot.reporting.reading import read_run
     from aliquot.reporting.text import format_rate
 
-    story, about = read_run(directory)
+    try:
+        story, about = read_run(directory)
+    except JournalError:
+        if os.path.lexists(directory.journal_path):
+            raise
+        click.echo("aliquot: done; what was recorded of it has just been removed, as by 'aliquot clean'", err=True)
+        return
     totals = story.totals
     cores, rate = number_of(totals.cores, "core"), format_rate(totals.units_per_second)
     took = f"in {format_seconds(totals.wall_seconds)} on {cores}, {rate}"

@@ -159,7 +159,6 @@ def clean(*, names: tuple[str, ...], everything: bool) -> None:
     aliquot clean --all
     """
     from aliquot.journal import clean as remove
-    from aliquot.journal import list_runs
 
     if names and everything:
         raise UsageError("--all means all runs: name some, or say --all")
@@ -167,8 +166,7 @@ def clean(*, names: tuple[str, ...], everything: bool) -> None:
         found = [find_run(name) for name in names]
         removed = [run for one in found for run in remove(os.path.dirname(one.path), [one.name])]
     else:
-        idle = [run.name for run in list_runs() if run.holder is None] if everything else None
-        removed = remove(names=idle)
+        removed = remove(everything=everything)
     for run in removed:
         click.echo(f"removed {shown_path(run.path)} ({run.status}), {format_bytes(run.size_bytes)}")
     if not removed:

@@ -11,6 +11,8 @@ _LEAST_NOISE = 0.01**2
 _LEAST_MEMORY = 64
 _MEMORY_A_WORKER = 4
 _MOST_SHOWN = 100.0
+# Less than a clock can tell, but not nothing: rates are divided by.
+_LEAST_SECONDS = 1e-15
 # So many reports in a row that are off by so many deviations are a change.
 _CHANGE_REPORTS = 3
 _CHANGE_DEVIATIONS = 3.0
@@ -66,4 +68,4 @@ class UnitSeconds:
             known_units = 0.0
         self._noise.follow(shown, workers)
         self._units = known_units + units
-        self.seconds *= 1 + error * units / self._units
+        self.seconds = max(_LEAST_SECONDS, self.seconds * (1 + error * units / self._units))

@@ -118,7 +118,7 @@ def cut(
 def _together(left: float, speed: float, taker_speed: float, ahead_seconds: float, spread: Spread) -> float:
     """What to take of an owner, who is some time ahead, so that both are equally unlikely to end late."""
     if not spread.of_work and not spread.of_rate:
-        return max(0.0, taker_speed * (left - speed * ahead_seconds) / (speed + taker_speed))
+        return min(left, max(0.0, taker_speed * (left - speed * ahead_seconds) / (speed + taker_speed)))
     least, most = 0.0, left
     for _ in range(_HALVINGS):
         taken = (least + most) / 2

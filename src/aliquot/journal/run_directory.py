@@ -12,6 +12,8 @@ from aliquot.journal.holder import Hold, Holder, find_holder, is_of_one_who_want
 # Where runs are, in the working directory.
 RUNS_DIRECTORY = ".aliquot"
 # All that a run has there.
+# So often a run is made and held that somebody else removes at the same time.
+_TRIES = 5
 _OWN_DIRECTORIES = frozenset(("spool", "partial", "failed"))
 _OWN_NAMES = frozenset(("journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "holder")) | _OWN_DIRECTORIES
 
@@ -29,7 +31,7 @@ class RunDirectory:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(path)
         self._hold: Hold | None = None
-        self._was_made_here = False
+        self.was_made_here = False  # when it was last taken: there was none before
 
     @property
     def name(self) -> str:
@@ -70,25 +72,28 @@ class RunDirectory:
         """Make it where there is none, and hold it; raises `RunHeldError` where another does."""
         if self._hold is not None:
             return
-        try:
+        for tries_left in reversed(range(_TRIES)):
             try:
                 self._make_and_hold(command)
-            except FileNotFoundError:
-                self._make_and_hold(command)  # somebody has removed it amid this
-        except OSError as error:
-            self.release()
-            raise explain_os_error(error, self.path) from error
+            except (OSError, JournalError) as error:
+                self.release()
+                if tries_left and isinstance(error.__cause__ or error, FileNotFoundError):
+                    continue  # somebody has removed it amid this
+                if isinstance(error, OSError):
+                    raise explain_os_error(error, self.path) from error
+                raise
+            return
 
     def _make_and_hold(self, command: str | None) -> None:
         _make_with_gitignore(os.path.dirname(self.path))
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         try:
             os.mkdir(self.path)
-            self._was_made_here = True
+            self.was_made_here = True
         except FileExistsError:
             if not os.path.isdir(self.path):
                 raise
-            self._was_made_here = False
+            self.was_made_here = False
         self._refuse_what_is_no_run()
         self._hold = Hold(self.holder_path, command or this_command())
         self._make_inner_directories()
@@ -109,7 +114,7 @@ class RunDirectory:
         try:
             yield self
         finally:
-            if self._was_made_here and self._hold is not None and not os.path.lexists(self.journal_path):
+            if self.was_made_here and self._hold is not None and not os.path.lexists(self.journal_path):
                 with contextlib.suppress(JournalError, OSError):
                     self.remove()
             self.release()

@@ -39,6 +39,7 @@ class RunSummary(NamedTuple):
 def list_runs(directory: str | os.PathLike[str] = RUNS_DIRECTORY) -> list[RunSummary]:
     """All runs, the one that was written last first."""
     runs = [summarise(RunDirectory(path)) for path in _find_runs(directory)]
+    runs = [run for run in runs if _is_run(run.path)]  # some may have been removed meanwhile
     return sorted(runs, key=lambda run: (-run.changed_seconds, run.name))
 
 
@@ -74,8 +75,10 @@ def summarise(run: RunDirectory) -> RunSummary:
     )
 
 
-def clean(directory: str | os.PathLike[str] = RUNS_DIRECTORY, names: Sequence[str] | None = None) -> list[RunSummary]:
-    """Remove the runs that are done without a failure, or those of these names; says which were removed.
+def clean(
+    directory: str | os.PathLike[str] = RUNS_DIRECTORY, names: Sequence[str] | None = None, *, everything: bool = False
+) -> list[RunSummary]:
+    """Remove the runs that are done without a failure, or ``everything``, or those of these names; says which it was.
 
     One that is held is never removed: it is passed over, or refused if it was named.
     """
@@ -89,14 +92,15 @@ def clean(directory: str | os.PathLike[str] = RUNS_DIRECTORY, names: Sequence[st
         runs = [by_name[name] for name in dict.fromkeys(names)]
     removed = []
     for run in runs:
-        if names is None and not _is_cleaned(run):
+        is_meant = names is not None or everything
+        if not is_meant and not _is_cleaned(run):
             continue
         place = RunDirectory(run.path)
         try:
             # Of one that somebody else has just removed, nothing is left after this either.
             with place.hold("aliquot clean"):
-                # It may have been begun anew since it was listed.
-                if names is not None or _is_cleaned(summarise(place)):
+                # It may have been begun anew since it was listed, or have been removed.
+                if not place.was_made_here and (is_meant or _is_cleaned(summarise(place))):
                     place.remove()
                     removed.append(run)
         except RunHeldError:
@@ -120,11 +124,11 @@ def _find_runs(directory: str | os.PathLike[str]) -> list[str]:
         raise JournalError(
             f"cannot be looked at: {error.strerror}", path=os.fspath(directory), advice="Check its permissions"
         ) from error
-    return [
-        path
-        for path in sorted(places)
-        if any(os.path.lexists(os.path.join(path, name)) for name in ("journal.sqlite", "holder"))
-    ]
+    return [path for path in sorted(places) if _is_run(path)]
+
+
+def _is_run(path: str) -> bool:
+    return any(os.path.lexists(os.path.join(path, name)) for name in ("journal.sqlite", "holder"))
 
 
 def _measure(run: RunDirectory) -> tuple[int, float]:

@@ -256,6 +256,16 @@ def test_damage_is_found_by_both_or_does_not_matter(tmp_path: Path, seed: int) -
         assert plain in (found(), undamaged)
 
 
+def test_baskets_that_do_not_follow_each_other_are_refused(tmp_path: Path) -> None:
+    """By uproot's branches too, to which they are left."""
+    path = write(tmp_path / "a.root", {"x": numpy.arange(3)}, {"x": numpy.arange(4)})
+    content = bytearray(path.read_bytes())
+    content[content.rindex(struct.pack(">qqq", 0, 3, 7)) + 7] = 1
+    path.write_bytes(content)
+    with pytest.raises(UnreadableTable, match="column 'x' that do not follow each other"):
+        table(path, "x").facts()
+
+
 def test_a_list_of_keys_that_never_ends_is_given_up() -> None:
     """Keys of no bytes, four billion of them."""
     key = KEY.pack(100, 4, 100, 0, 0, 1) + bytes(8) + b"\5TTree\6Events\0"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aliquot.virtual_file.tables.root.branches import Branch, Column, Group, TreeEntries
-from aliquot.virtual_file.tables.root.entries import FLAT, OTHERS, check_flat
+from aliquot.virtual_file.tables.root.entries import BROKEN, FLAT, OTHERS, check_flat
 from aliquot.virtual_file.tables.table import UnreadableTable, check_columns
 from aliquot.virtual_file.tables.wording import one_line
 
@@ -45,6 +45,7 @@ class _Maker:
         _check_readable(name, branch)
         library = self._numpy if _is_plain(branch.interpretation) else self._library
         made = self._made[id(branch)] = Branch(name, branch, library, self._counter)
+        _check_offsets(name, made.offsets)
         if made.offsets[-1] != self._units:
             raise UnreadableTable(
                 f"has {made.offsets[-1]:,} entries of column {name!r}, and {self._units:,} of the tree",
@@ -55,8 +56,14 @@ class _Maker:
     def _counter(self, branch: Any) -> Branch:
         if id(branch) not in self._made:
             made = self._made[id(branch)] = Branch(branch.name, branch, self._numpy, self._counter)
+            _check_offsets(branch.name, made.offsets)
             self._counters.append(made)
         return self._made[id(branch)]
+
+
+def _check_offsets(name: str, offsets: Sequence[int]) -> None:
+    if offsets[0] or sorted(offsets) != list(offsets):
+        raise UnreadableTable(f"has baskets of column {name!r} that do not follow each other", advice=BROKEN)
 
 
 def _chosen_branches(tree: Any, wanted: Sequence[str] | None) -> list[tuple[str, Any]]:
