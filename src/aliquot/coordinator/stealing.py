@@ -32,6 +32,8 @@ _FEARED_DEVIATIONS = 3.0
 # By how much each may be late follows from what it gets, and that from how late it may be: halved so often, to a
 # thousandth of what is left.
 _HALVINGS = 10
+# Where nobody is to be feared to be late by more than this part of all that is left, what is expected will do.
+_CERTAIN_PART = 0.005
 
 
 class Load(NamedTuple):
@@ -117,7 +119,7 @@ def cut(
 
 def _together(left: float, speed: float, taker_speed: float, ahead_seconds: float, spread: Spread) -> float:
     """What to take of an owner, who is some time ahead, so that both are equally unlikely to end late."""
-    if not spread.of_work and not spread.of_rate:
+    if spread.late(left) <= _CERTAIN_PART * left:
         return min(left, max(0.0, taker_speed * (left - speed * ahead_seconds) / (speed + taker_speed)))
     least, most = 0.0, left
     for _ in range(_HALVINGS):
