@@ -78,7 +78,7 @@ def summarise(run: RunDirectory) -> RunSummary:
 def clean(
     directory: str | os.PathLike[str] = RUNS_DIRECTORY, names: Sequence[str] | None = None, *, everything: bool = False
 ) -> list[RunSummary]:
-    """Remove the runs that are done without a failure, or ``everything``, or those of these names; says which it was.
+    """Remove the runs that are done without a failure, or ``everything``, or those of these names; says which they were.
 
     One that is held is never removed: it is passed over, or refused if it was named.
     """
@@ -91,8 +91,8 @@ def clean(
                 raise UsageError(_no_such_run(name, by_name, directory))
         runs = [by_name[name] for name in dict.fromkeys(names)]
     removed = []
+    is_meant = names is not None or everything  # whatever became of it
     for run in runs:
-        is_meant = names is not None or everything
         if not is_meant and not _is_cleaned(run):
             continue
         place = RunDirectory(run.path)
