@@ -78,7 +78,7 @@ def summarise(run: RunDirectory) -> RunSummary:
 def clean(
     directory: str | os.PathLike[str] = RUNS_DIRECTORY, names: Sequence[str] | None = None, *, everything: bool = False
 ) -> list[RunSummary]:
-    """Remove the runs that are done without a failure, or ``everything``, or those of these names; says which these are.
+    """Remove the runs that are done without a failure, or ``everything``, or those of these names; says which.
 
     One that is held is never removed: it is passed over, or refused if it was named.
     """
