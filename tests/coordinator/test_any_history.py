@@ -20,6 +20,7 @@ from aliquot.coordinator import (
     Command,
     Coordinator,
     Event,
+    Extend,
     Finish,
     GiveUp,
     Joining,
@@ -59,12 +60,23 @@ class Worker(msgspec.Struct):
     start: int = 0
     stop: int = 0
     is_asked: bool = False
+    is_open: bool = False
     is_suspended: bool = False
     allowed_bytes: int | None = None
 
     @property
     def is_running(self) -> bool:
         return self.start < self.stop
+
+    def extend(self, command: Extend) -> None:
+        assert self.span == command.span
+        assert self.is_open, f"{command} of {self}"
+        assert self.start <= self.stop <= command.stop
+        self.stop, self.is_open = command.stop, command.is_open
+
+    def drop_span(self) -> None:
+        self.start = self.stop
+        self.is_open = False
 
 
 class AnyHistory(RuleBasedStateMachine):
@@ -167,7 +179,7 @@ class AnyHistory(RuleBasedStateMachine):
     def step_fails(self, data: st.DataObject, first: float, length: float) -> None:
         worker = data.draw(st.sampled_from(self.running()))
         step = step_within(worker, first, length)
-        worker.start = worker.stop
+        worker.drop_span()
         self.failed.append(step)
         self.tell(StepFailed(worker.number, worker.span, step.start, step.stop, error=len(self.failed)))
 
@@ -176,7 +188,7 @@ class AnyHistory(RuleBasedStateMachine):
     def unit_is_too_large(self, data: st.DataObject, first: float) -> None:
         worker = data.draw(st.sampled_from(self.running()))
         step = step_within(worker, first, 0.0)
-        worker.start = worker.stop
+        worker.drop_span()
         self.note_exhausted(worker, step)
         self.tell(StepExhausted(worker.number, worker.span, step.start, step.stop, 0, worker.allowed_bytes or 0))
 
@@ -277,14 +289,19 @@ class AnyHistory(RuleBasedStateMachine):
                 assert not (worker.is_suspended and others_can), f"{command}, which is suspended"
                 worker.span, worker.start, worker.stop = command.span, command.start, command.stop
                 worker.allowed_bytes = command.allowed_bytes
+                assert not worker.is_open, f"{command}, which waits for more of its open span"
+                worker.is_open = command.is_open
                 assert worker.is_running
                 self.check_memory()
+            case Extend():
+                self.workers[command.worker].extend(command)
             case Trim():
                 worker = self.workers[command.worker]
                 assert worker.span == command.span
                 assert not worker.is_asked, f"{command} before the answer of {worker}"
                 assert 0 < command.share <= 1
                 worker.is_asked = True
+                worker.is_open = False
             case Advise():
                 assert self.workers[command.worker].span == command.span
             case Allow():

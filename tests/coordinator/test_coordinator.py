@@ -12,8 +12,10 @@ from aliquot.coordinator import (
     Command,
     Coordinator,
     Event,
+    Extend,
     Finish,
     GiveUp,
+    Halted,
     ImpossibleEventError,
     MergeAsTree,
     Progressed,
@@ -149,7 +151,68 @@ def test_a_source_may_end_where_it_was() -> None:
     commands = tell(coordinator, WorkerJoined(0), SourceGrew(10, is_complete=False))
     tell(coordinator, Progressed(0, span_of(commands), 0, 10, result=0))
     assert not coordinator.is_over
-    assert tell(coordinator, SourceGrew(10, is_complete=True)) == [Finish(None)]
+    closed = Extend(0, span_of(commands), 10, is_open=False)
+    assert tell(coordinator, SourceGrew(10, is_complete=True)) == [closed, Finish(None)]
+    assert coordinator.is_over
+
+
+def test_the_span_of_a_single_worker_grows_with_the_source() -> None:
+    """Else it would have to begin anew with what was not known when it began."""
+    coordinator = coordinate(10, is_complete=False)
+    [assign] = tell(coordinator, WorkerJoined(0))
+    assert isinstance(assign, Assign)
+    assert assign.is_open
+    assert tell(coordinator, SourceGrew(15, is_complete=False)) == [Extend(0, assign.span, 15, is_open=True)]
+    assert tell(coordinator, Progressed(0, assign.span, 0, 15, result=0)) == [Append(0)]
+    assert coordinator.busy_workers == 1  # it waits for more
+    assert tell(coordinator, SourceGrew(20, is_complete=True)) == [Extend(0, assign.span, 20, is_open=False)]
+    assert Finish(None) in tell(coordinator, Progressed(0, assign.span, 15, 20, result=1))
+
+
+def test_what_an_open_span_was_extended_by_is_not_lost_with_its_worker() -> None:
+    """Whether or not it had begun with it."""
+    coordinator = coordinate(10, is_complete=False)
+    tell(coordinator, WorkerJoined(0), Progressed(0, 0, 0, 10, result=0), SourceGrew(15, is_complete=False))
+    tell(coordinator, WorkerLost(0))
+    [assign] = tell(coordinator, WorkerJoined(1))
+    assert isinstance(assign, Assign)
+    assert (assign.start, assign.stop, assign.is_open) == (10, 15, True)
+
+
+def test_several_workers_have_no_open_spans() -> None:
+    """What is found later is for whoever has the time."""
+    coordinator = coordinate(10, is_complete=False, expected_workers=2)
+    commands = tell(coordinator, WorkerJoined(0))
+    assert not any(command.is_open for command in commands if isinstance(command, Assign))
+
+
+def test_who_waits_at_the_end_of_an_open_span_can_be_had_for_something_else() -> None:
+    """A trim closes it, and there is no tail."""
+    coordinator = coordinate(10, is_complete=False)
+    tell(coordinator, WorkerJoined(0), Progressed(0, 0, 0, 10, result=0))
+    assert isinstance(trim_of(tell(coordinator, Halted())), Trim)
+    assert not coordinator.is_over
+    assert tell(coordinator, Trimmed(0, 0, 10)) == []
+    assert coordinator.is_over
+    assert coordinator.steals == 0
+
+
+def test_nobody_waits_for_a_source_that_is_counted_no_further() -> None:
+    """Too many units have failed: only what comes before them is still wanted."""
+    coordinator = coordinate(10, is_complete=False, finish_front=True)
+    tell(coordinator, WorkerJoined(0), StepFailed(0, 0, 5, 6, error=0))
+    seen: list[Command] = []
+    for _ in range(20):
+        if coordinator.is_over:
+            break
+        worker = coordinator._workers[0]
+        if worker.attempts:
+            seen += tell(coordinator, StepFailed(0, worker.span, worker.done_to, worker.done_to + 1, error=0))
+        elif worker.state == "trimming":
+            seen += tell(coordinator, Trimmed(0, worker.span, worker.stop))
+        else:
+            seen += tell(coordinator, Progressed(0, worker.span, worker.done_to, worker.stop, result=0))
+    assert coordinator.is_stopping
     assert coordinator.is_over
 
 

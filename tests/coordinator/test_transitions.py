@@ -18,6 +18,7 @@ from aliquot.coordinator import (
     Merge,
     MergeAsTree,
     Progressed,
+    SourceGrew,
     StepExhausted,
     StepFailed,
     Trimmed,
@@ -30,7 +31,7 @@ from aliquot.coordinator.transitions import STATES, TRANSITIONS, State, Transiti
 from aliquot.coordinator.worker import Worker
 from aliquot.slices import Slice
 
-DECISIONS = {"assigned", "promised", "released", "asked", "given results"}
+DECISIONS = {"assigned", "promised", "released", "asked", "given results", "closed"}
 # Worker 0 is asked for the tail of its 20 units, of which it has done 4; it is promised to worker 1.
 ASKED: tuple[Event, ...] = (WorkerJoined(0), Progressed(0, 0, 0, 4, result=0, busy_seconds=4.0), WorkerJoined(1))
 HISTORIES: dict[str, tuple[Event, ...]] = {
@@ -62,6 +63,8 @@ HISTORIES_OF_JOINS: dict[str, tuple[Event, ...]] = {
     "killed while joining": (*LARGE, WorkerLost(0, is_suspect=True), WorkerJoined(1), WorkerLost(1, is_suspect=True)),
     "killed for memory": (*LARGE, WorkerLost(0, is_suspect=True, is_exhausted=True), WorkerJoined(1)),
 }
+# All that is known is done, when it becomes known that there is nothing more.
+CLOSED: tuple[Event, ...] = (WorkerJoined(0), Progressed(0, 0, 0, 20, result=0), SourceGrew(20, is_complete=True))
 EVENTS = {event.__name__ for event in typing.get_args(Event)}
 
 
@@ -94,6 +97,7 @@ def test_every_transition_happens(monkeypatch: pytest.MonkeyPatch) -> None:
         play(history)
     for history in HISTORIES_OF_JOINS.values():
         play(history, MergeAsTree())
+    play(CLOSED, is_complete=False)
     assert not missing
 
 
@@ -142,8 +146,14 @@ def fails(commands: list[Command]) -> list[Command]:
     return [command for command in commands if isinstance(command, FailJoin)]
 
 
-def play(history: tuple[Event, ...], joining: Joining | None = None, total_bytes: int | None = None) -> list[Command]:
-    coordinator = Coordinator(joining or AppendAsTheyCome(), units=20, total_bytes=total_bytes)
+def play(
+    history: tuple[Event, ...],
+    joining: Joining | None = None,
+    total_bytes: int | None = None,
+    *,
+    is_complete: bool = True,
+) -> list[Command]:
+    coordinator = Coordinator(joining or AppendAsTheyCome(), units=20, is_complete=is_complete, total_bytes=total_bytes)
     commands: list[Command] = []
     done: list[Slice] = []
     for event in history:

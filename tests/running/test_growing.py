@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import threading
 import time
@@ -16,7 +17,7 @@ import aliquot
 from aliquot.coordinator import SourceGrew
 from aliquot.journal import Journal, RunDirectory
 from aliquot.journal.runs import summarise
-from aliquot.running import growing, planning
+from aliquot.running import growing
 from aliquot.running.earlier import RunChangedError
 from aliquot.running.growing import Growing, count_units
 from aliquot.running.recording import JournalRecorder
@@ -31,6 +32,7 @@ _LINES = 1_200_000  # of ten bytes: 12 MB
 def _small_files_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(growing, "_LEAST_BYTES", 1)
     monkeypatch.setattr(growing, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(growing, "_FIRST_TELL_SECONDS", 0.0)
     monkeypatch.setattr(growing, "_TELL_SECONDS", 0.0)
     monkeypatch.chdir(tmp_path)
 
@@ -328,9 +330,8 @@ def test_views_that_end_somewhere_and_compressed_files_are_counted_at_once(numbe
     assert count_units(aliquot.open("numbers.txt.gz")) == (50_000, None)
 
 
-def test_a_program_that_runs_alone_is_not_started_twice(numbers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second one would be needed for what was not counted when the first began."""
-    monkeypatch.setattr(planning, "_LONE_STREAM_SECONDS", 60.0)
+def test_a_program_that_runs_alone_is_not_started_twice(numbers: Path, told: list[SourceGrew]) -> None:
+    """It begins with what is known then, and is fed what is counted meanwhile."""
     command = aliquot.Command(
         "echo {cores} >> programs.txt; cat {numbers:pipe} > {out}",
         split={"numbers": numbers},
@@ -339,13 +340,68 @@ def test_a_program_that_runs_alone_is_not_started_twice(numbers: Path, monkeypat
     aliquot.run(command, on=aliquot.sites.Local(cores=2), progress=False)
     assert Path("programs.txt").read_text() == "2\n"
     assert Path("out.txt").read_bytes() == numbers.read_bytes()
+    assert len(told) > 1
 
 
-def test_who_opens_it_meanwhile_knows_what_was_counted_with_patience(numbers: Path) -> None:
-    """Else it would be counted again, while the program waits."""
-    units, growing = count_units(aliquot.open(numbers), patience_seconds=1e-9)
-    assert growing is not None
-    assert aliquot.open(numbers).source.known_units == units
+@pytest.fixture
+def counted_slowly(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """After the first piece, the next one is counted when this many seconds have passed since the run began."""
+    wait_seconds: list[float] = []
+    began_seconds = time.monotonic()
+    look: Callable[[Growing], SourceGrew | None] = Growing.look
+
+    def wait(counting: Growing) -> SourceGrew | None:
+        time.sleep(0.001)
+        return None if time.monotonic() < began_seconds + sum(wait_seconds) else look(counting)
+
+    monkeypatch.setattr(Growing, "look", wait)
+    return wait_seconds
+
+
+def alone(text: str, numbers: Path, **options: Any) -> aliquot.Outcome:
+    command = aliquot.Command(f"echo $$ >> programs.txt; {text}", split={"n": numbers}, join={"out": "out.txt"})
+    return aliquot.run(command, on=aliquot.sites.Local(cores=1), progress=False, **options)
+
+
+def test_a_program_that_wants_no_more_is_not_kept_waiting(numbers: Path, counted_slowly: list[float]) -> None:
+    """It has done all units that it was fed, and the others are for the next one."""
+    counted_slowly.append(1.5)
+    alone("head -n 2 {n:pipe} > {out}", numbers)
+    programs = len(Path("programs.txt").read_text().split())
+    assert programs > 1
+    lines = Path("out.txt").read_text().split()
+    assert len(lines) == 2 * programs
+    assert lines[:2] == ["000000000", "000000001"]
+
+
+def test_what_a_program_has_done_counts_though_more_is_to_be_counted(
+    numbers: Path, counted_slowly: list[float]
+) -> None:
+    """It is given an end after a while; the next one gets what is known then."""
+    counted_slowly.append(1.5)
+    alone("cat {n:pipe} > {out}", numbers, target_seconds=0.1)
+    assert len(Path("programs.txt").read_text().split()) > 1
+    assert Path("out.txt").read_bytes() == numbers.read_bytes()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3])
+def test_a_single_worker_gets_what_is_counted_meanwhile(
+    numbers: Path, counted_slowly: list[float], told: list[SourceGrew], seconds: float
+) -> None:
+    """In one span, whether or not it has to wait for it."""
+    counted_slowly.append(seconds)
+    on = aliquot.sites.Local(cores=1)
+    outcome = aliquot.run(aliquot.FunctionJob(total, numbers, operator.add), on=on, progress=False)
+    assert outcome.value == sum(range(_LINES))
+    assert outcome.report.tasks == 1
+    assert told
+
+
+def test_who_dies_waiting_for_more_is_replaced(numbers: Path, counted_slowly: list[float]) -> None:
+    """Nothing is lost, and no unit is to blame."""
+    counted_slowly.append(1.5)
+    alone("(sleep 0.5; kill -9 $PPID) & cat {n:pipe} > {out}", numbers, target_seconds=0.1)
+    assert Path("out.txt").read_bytes() == numbers.read_bytes()
 
 
 def test_inside_a_worker_all_is_counted_first(numbers: Path) -> None:

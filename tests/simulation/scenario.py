@@ -26,6 +26,7 @@ from aliquot.coordinator import (
     Command,
     Coordinator,
     Event,
+    Extend,
     FailJoin,
     Finish,
     GiveUp,
@@ -445,7 +446,7 @@ class Play:
 
     def _perform(self, command: Command) -> None:
         match command:
-            case Assign() | Trim() | Advise() | Allow() | Suspend() | Join():
+            case Assign() | Extend() | Trim() | Advise() | Allow() | Suspend() | Join():
                 self.site.perform(command)
             case FailJoin():
                 # By chance, workers have died of old age that were joining the same two results.

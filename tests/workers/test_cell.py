@@ -48,6 +48,36 @@ def test_half_of_what_is_not_started_can_be_given(cell: Cell) -> None:
     assert cell.claim(1, 1000) == (20, 55)
 
 
+def test_an_open_span_can_be_extended_until_it_is_closed(cell: Cell) -> None:
+    """By its last extension."""
+    cell.begin(1, 0, 10, is_open=True)
+    assert cell.claim(1, 100) == (0, 10)
+    assert cell.is_open(1)
+    cell.extend(1, 20, is_open=True)
+    assert cell.claim(1, 5) == (10, 15)
+    cell.extend(1, 30, is_open=False)
+    assert not cell.is_open(1)
+    assert cell.claim(1, 100) == (15, 30)
+
+
+def test_what_is_asked_for_closes_an_open_span(cell: Cell) -> None:
+    """Also where there is nothing to give: its worker is wanted for something else."""
+    cell.begin(1, 0, 10, is_open=True)
+    cell.claim(1, 10)
+    assert cell.give(1, 1.0) == 10
+    assert not cell.is_open(1)
+
+
+def test_another_span_is_neither_open_nor_extended(cell: Cell) -> None:
+    """The parent may have begun the next one."""
+    cell.begin(1, 0, 10, is_open=True)
+    cell.begin(2, 10, 20)
+    assert not cell.is_open(1)
+    assert not cell.is_open(2)
+    cell.extend(1, 100, is_open=True)
+    assert cell.claim(2, 100) == (10, 20)
+
+
 def test_a_step_that_is_running_is_never_given(cell: Cell) -> None:
     """Even if all is asked for."""
     cell.begin(1, 0, 100)

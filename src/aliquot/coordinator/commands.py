@@ -13,7 +13,8 @@ class Assign(NamedTuple):
 
     ``first_units`` is the size of its first step where nothing is known; ``seconds`` and ``peak_bytes`` are what is.
     A step may hold ``allowed_bytes``. With ``is_careful``, something of it has failed before: where it can, the worker
-    keeps note of the very unit that it is at. With ``is_end``, nothing waits behind it, so that balance matters.
+    keeps note of the very unit that it is at. With ``is_end``, nothing waits behind it, so that balance matters. With
+    ``is_open``, it does not end at ``stop``: the worker waits there until it is extended or trimmed.
     """
 
     worker: int
@@ -26,11 +27,25 @@ class Assign(NamedTuple):
     allowed_bytes: int | None = None
     is_careful: bool = False
     is_end: bool = True
+    is_open: bool = False
+
+
+@record
+class Extend(NamedTuple):
+    """An open span of a worker ends at ``stop`` from now on, as more of the source is known; or is still open there."""
+
+    worker: int
+    span: int
+    stop: int
+    is_open: bool
 
 
 @record
 class Trim(NamedTuple):
-    """Take back this share of what the worker has not started; it answers with `Trimmed`, whatever is left."""
+    """Take back this share of what the worker has not started; it answers with `Trimmed`, whatever is left.
+
+    A span that was open is so no more.
+    """
 
     worker: int
     span: int
@@ -134,4 +149,19 @@ class Finish(NamedTuple):
     result: int | None
 
 
-Command = Assign | Trim | Advise | Allow | Suspend | Join | Append | Skip | Merge | Spill | GiveUp | FailJoin | Finish
+Command = (
+    Assign
+    | Extend
+    | Trim
+    | Advise
+    | Allow
+    | Suspend
+    | Join
+    | Append
+    | Skip
+    | Merge
+    | Spill
+    | GiveUp
+    | FailJoin
+    | Finish
+)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 from aliquot.coordinator.budget import Budget
-from aliquot.coordinator.commands import Advise, Allow, Assign, Command, GiveUp, Suspend
+from aliquot.coordinator.commands import Advise, Allow, Assign, Command, Extend, GiveUp, Suspend
 from aliquot.coordinator.events import (
     Event,
     Halted,
@@ -58,7 +58,8 @@ class Coordinator:
     `handle` is the only thing that changes it: events in, commands out, the time as an argument. Nothing here grows
     with the number of units; everything grows with the number of workers and of spans under way.
 
-    Where ``units`` are not all, about ``expected_units`` there will be, and more are told with `SourceGrew`.
+    Where ``units`` are not all, about ``expected_units`` there will be, and more are told with `SourceGrew`. A single
+    worker gets them as they come, without an end of its span.
     ``expected_workers`` share the units equally as they join. With ``front_first``, spans are handed out in rounds
     from the first unit upward, each of about ``round_seconds``, so that results that must be appended in order do not
     pile up. All workers together may hold ``total_bytes``. When more than ``most_failed`` units (a number, or a part of
@@ -121,7 +122,7 @@ class Coordinator:
         self.flaky_steps = 0  # failed, and were finished elsewhere
         self.exhausted_steps = 0  # needed more memory than they were allowed
         self.suspended_workers = 0
-        self._grow(SourceGrew(units, is_complete, expected_units))
+        self._grow(SourceGrew(units, is_complete, expected_units), 0.0, [])
 
     # What a driver and a display may ask
 
@@ -186,7 +187,7 @@ class Coordinator:
         was_stopping = self.is_stopping
         self._take(event, now_seconds, commands)
         if self.is_stopping and not was_stopping:
-            self._stop_early(commands)
+            self._stop_early(now_seconds, commands)
         self._feed(now_seconds, commands)
         self._free_a_worker_for_joins(commands)
         if self._waiting.suspects or self._suspects_since is not None:
@@ -225,7 +226,7 @@ class Coordinator:
                 commands += self._joins.joined(worker, event.result_bytes)
                 self._roster.end_span(worker, "Joined")
             case SourceGrew():
-                self._grow(event)
+                self._grow(event, now_seconds, commands)
             case Restored():
                 self._restore(event, commands)
             case Halted():
@@ -245,7 +246,7 @@ class Coordinator:
         if self._budget.is_heavy(worker):
             self._budget.note_peak(max((peak for _, peak, _ in event.peak_bytes), default=0.0))
         commands += self._joining.add(event.start, event.stop, event.result, event.result_bytes)
-        if worker.done_to < worker.stop:
+        if worker.done_to < worker.stop or worker.is_open:
             self._roster.move(worker, "Progressed", worker.state)
             if not worker.knows_sizes and self.time.size_classes >= _KNOWN_SIZES:
                 worker.knows_sizes = True
@@ -270,7 +271,7 @@ class Coordinator:
             # It was between two steps, and all that it had not begun was taken: there will be no further report.
             self._roster.rest(worker, "Trimmed")
             self._waiting.add(tail)
-            self.steals += 1
+            self.steals += tail.start < tail.stop
             return
         self._roster.move(worker, "Trimmed", "running")
         if tail.start == tail.stop:
@@ -447,11 +448,14 @@ class Coordinator:
             else:
                 commands += self._joining.add(start, stop, result, result_bytes)
 
-    def _stop_early(self, commands: list[Command]) -> None:
+    def _stop_early(self, now_seconds: float, commands: list[Command]) -> None:
         """Begin nothing new: what was begun ends, and what has failed is isolated."""
         for worker in self._workers.values():
             if worker.state == "running":
                 self._drain_if_stopping(worker, commands)
+        owner = self._roster.find_open()
+        if owner is not None:
+            self._extend(owner, owner.stop, now_seconds, commands, is_open=False)  # no more is counted
 
     def _drain_if_stopping(self, worker: Worker, commands: list[Command]) -> None:
         is_wanted = not self.is_halted and (worker.attempts > 0 or self._is_front(worker.done_to))
@@ -498,16 +502,29 @@ class Coordinator:
             self.suspended_workers += 1
             commands.append(Suspend(blamed.id))
 
-    def _grow(self, event: SourceGrew) -> None:
+    def _grow(self, event: SourceGrew, now_seconds: float, commands: list[Command]) -> None:
         units, is_complete = event.units, event.is_complete
         if units < self.units or (self.is_complete and (units != self.units or not is_complete)):
             raise ImpossibleEventError(f"a source of {self.units} units has {units} now")
-        self._waiting.add(Waiting(self.units, units))
+        owner = self._roster.find_open()
+        if owner is None:
+            self._waiting.add(Waiting(self.units, units))
+        else:
+            self._extend(owner, units, now_seconds, commands, is_open=not is_complete)
         self.units = units
         self.is_complete = is_complete
         self.expected_units = units if is_complete else max(units, event.expected_units)
         if self.failed_units > self._most_failed_units:
             self.is_stopping = True  # a part of all may fail, and only now it is known how many that is
+
+    def _extend(self, owner: Worker, stop: int, now_seconds: float, commands: list[Command], *, is_open: bool) -> None:
+        """Have a worker go on where its span would have ended."""
+        commands.append(Extend(owner.id, owner.span, stop, is_open))
+        owner.stop, owner.is_open = stop, is_open
+        if owner.done_to == stop and not is_open:
+            self._roster.rest(owner, "closed")
+        else:
+            self._outlook.expect(owner, now_seconds)
 
     # Freeing workers
 
@@ -655,6 +672,7 @@ class Coordinator:
         worker.span_seconds = 0.0
         worker.attempts, worker.error, worker.blaming = taken.attempts, taken.error, taken.avoid
         worker.is_drained = False
+        worker.is_open = self._expected_workers == 1 and taken.stop == self.units and self._is_growing(taken)
         if allowed_bytes is not None:
             self._budget.reserve(worker, allowed_bytes)
         worker.model, worker.is_compared = tail_of, False
@@ -686,8 +704,13 @@ class Coordinator:
                 is_end=self.is_complete
                 and self._expected_workers > 1
                 and (not self._front_first or not self._waiting.units),
+                is_open=worker.is_open,
             )
         )
+
+    def _is_growing(self, taken: Waiting) -> bool:
+        """Whether what is still to be counted may follow these units in one span."""
+        return taken.is_fresh and not self.is_complete and not self.is_stopping
 
     def _promise_tail(self, worker: Worker, now_seconds: float, commands: list[Command]) -> bool:
         """Have the span that ends last trimmed for an idle worker, if that helps."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aliquot.coordinator.coordinator import Coordinator
-from aliquot.coordinator.worker import HOLDING, OWNING
+from aliquot.coordinator.worker import HOLDING, OWNING, Worker
 from aliquot.slices import Slice, find_cover_fault
 
 
@@ -13,7 +13,11 @@ def check_invariants(coordinator: Coordinator, done: list[Slice]) -> None:
     ``done`` are the slices whose results were sent up, which the coordinator itself forgets once they are joined.
     """
     workers = coordinator._workers
-    owned = [Slice(worker.done_to, worker.stop) for worker in workers.values() if worker.state in OWNING]
+    owned = [
+        Slice(worker.done_to, worker.stop)
+        for worker in workers.values()
+        if worker.state in OWNING and not _waits_for_more(worker)
+    ]
     waiting = [Slice(units.start, units.stop) for units in coordinator._waiting.slices()]
     given_up = [Slice(failed.start, failed.stop) for failed in coordinator.failures]
     fault = find_cover_fault(Slice(0, coordinator.units), sorted([*owned, *waiting, *given_up, *done]))
@@ -36,9 +40,21 @@ def check_invariants(coordinator: Coordinator, done: list[Slice]) -> None:
         # Units that failed at a worker wait for another, heavy ones for memory; all else is handed out at once.
         could_have = [units for units in coordinator._waiting.slices() if coordinator._may_have(workers[number], units)]
         assert not could_have, f"worker {number} is idle while {could_have} wait"
+    open_spans = [worker for worker in workers.values() if _is_open(worker)]
+    assert len(open_spans) <= 1, "several spans grow with the source"
+    assert all(worker.stop == coordinator.units and not coordinator.is_complete for worker in open_spans)
     joining = sorted(number for number, worker in workers.items() if worker.state == "joining")
     assert joining == sorted(coordinator._joins.by_worker), joining
     _check_budget(coordinator)
+
+
+def _is_open(worker: Worker) -> bool:
+    return worker.state == "running" and worker.is_open
+
+
+def _waits_for_more(worker: Worker) -> bool:
+    """At the end of an open span; or it did, and was asked to give back what there is."""
+    return worker.done_to == worker.stop and (_is_open(worker) or worker.state == "trimming")
 
 
 def _check_budget(coordinator: Coordinator) -> None:

@@ -42,6 +42,10 @@ class Roster:
         """How many still work on what they had begun, and have nothing else."""
         return sum(worker.is_drained for worker in self.workers.values() if worker.state in OWNING)
 
+    def find_open(self) -> Worker | None:
+        """The one whose span does not end where the known units do."""
+        return next((worker for worker in self.workers.values() if worker.is_open and worker.state == "running"), None)
+
     # Coming and going
 
     def join(self, number: int) -> None:
@@ -102,6 +106,7 @@ class Roster:
         """Take back a part of what a worker has not begun."""
         self.move(worker, "asked", "trimming")
         worker.version += 1
+        worker.is_open = False
         self.trims += 1
         return Trim(worker.id, worker.span, share)
 

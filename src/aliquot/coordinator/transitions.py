@@ -9,7 +9,7 @@ State = Literal["idle", "promised", "running", "trimming", "finished", "joining"
 STATES: dict[State, str] = {
     "idle": "owns nothing; takes what waits, or the tail of another's span",
     "promised": "owns nothing; the tail of a span that is being trimmed will be its own",
-    "running": "owns a span",
+    "running": "owns a span; an open one, which grows with the source, may have nothing left for now",
     "trimming": "owns a span, and was asked to give its tail back",
     "finished": "has finished its span, but not yet answered that it has no tail to give",
     "joining": "owns nothing; joins two results",
@@ -40,6 +40,7 @@ TRANSITIONS: tuple[Transition, ...] = (
         ("trimming",),
         "another is idle, or needs the memory; what failed or is to be joined waits; or the run stops",
     ),
+    Transition("running", "closed", ("idle",), "all units are known, and it has done all of its open span"),
     Transition("running", "StepFailed", ("idle",), "the failed step is tried again, elsewhere, then in halves"),
     Transition("running", "StepExhausted", ("idle",), "the unit waits for a larger part of the site's memory"),
     Transition("running", "WorkerLost", ("gone",), "all of its span that was not sent up waits again"),

@@ -29,6 +29,7 @@ class Worker:
         "id",
         "is_compared",
         "is_drained",
+        "is_open",
         "is_speed_settled",
         "is_suspended",
         "knows_sizes",
@@ -58,6 +59,7 @@ class Worker:
         self.stop = 0
         self.allowed_bytes: int | None = None  # that a step of its span may hold
         self.is_drained = False  # all that it has not begun was taken back, for good
+        self.is_open = False  # its span grows with the source
         self.attempts = 0  # failed attempts at this very span
         self.blaming: int | None = None  # where the last one was
         self.blames = 0  # how often others finished what had failed here

@@ -67,7 +67,7 @@ class _Span:
         self.number = number
         self.begin_seconds = begin_seconds
         self.start = start
-        self.stop = stop  # as it was assigned
+        self.stop = stop  # as it was assigned, and extended
         self.is_steal = is_steal
         self.end = stop  # where it ends now
         self.reached = -1  # all before is reported
@@ -138,6 +138,11 @@ class Worker:
             span.reached = int(about["stop"])
             self._rest_if_done(span)
         return began_seconds
+
+    def extend(self, about: Mapping[str, Any]) -> None:
+        """Its span ends later than it was told: more of the source is known."""
+        if self._span is not None and about.get("span") == self._span.number:
+            self._span.stop = self._span.end = int(about["stop"])
 
     def trim(self, seconds: float, about: Mapping[str, Any]) -> None:
         """The tail of its span was taken back; nothing of it where the stop is what it was."""

@@ -193,6 +193,8 @@ class _Teller:
                 self._tasks += 1
                 self._steals += bool(about.get("is_steal"))
                 self._here(about, seconds).assign(seconds, about)
+            case "extend":
+                self._here(about, seconds).extend(about)
             case "trim":
                 self._here(about, seconds).trim(seconds, about)
             case "failed" | "exhausted":

@@ -12,6 +12,7 @@ from aliquot.coordinator import (
     Command,
     Coordinator,
     Event,
+    Extend,
     FailJoin,
     Finish,
     GiveUp,
@@ -106,8 +107,11 @@ def drive(
             if now_seconds >= stops_seconds:
                 return
         if growing is not None and not coordinator.is_complete and not coordinator.is_stopping:
-            grown = growing.look()
-            events = [*site.wait(now_seconds), *([] if grown is None else [grown])] or [Ticked()]
+            events = site.wait(now_seconds)
+            if not events or coordinator.busy_workers:  # else those who could begin would wait for it
+                grown = growing.look()
+                events += [] if grown is None else [grown]
+            events = events or [Ticked()]
         else:
             wake_seconds = coordinator.wake_seconds(now_seconds) or now_seconds + _WATCH_SECONDS
             events = site.wait(wake_seconds) or [Ticked()]
@@ -134,7 +138,7 @@ def handle(
     commands = coordinator.handle(event, now_seconds)
     # Workers first: they may be waiting.
     for command in commands:
-        if isinstance(command, Assign | Trim | Advise | Allow | Suspend):
+        if isinstance(command, Assign | Extend | Trim | Advise | Allow | Suspend):
             site.perform(command)
         elif isinstance(command, Join):
             site.join(command, *results.lend(command.first, command.second))

@@ -18,37 +18,31 @@ if TYPE_CHECKING:
 _LEAST_BYTES = 16 << 20
 # So long the rest of the run waits while units are counted.
 _LOOK_SECONDS = 0.005
-# Workers are told now and then; to tell them may take this part of the time.
-_TELL_SECONDS, _TELLING_PART = 0.1, 0.05
+# Workers are told now and then, sooner at first; to tell them may take this part of the time.
+_FIRST_TELL_SECONDS, _TELL_SECONDS, _TELLING_PART = 0.01, 0.1, 0.05
 
 
-def count_units(
-    view: VirtualFile, *, may_fail: bool = False, patience_seconds: float = 0.0
-) -> tuple[int, Growing | None]:
+def count_units(view: VirtualFile, *, may_fail: bool = False) -> tuple[int, Growing | None]:
     """How many units a view has, or the first of them, and who counts the others while these are worked on.
 
-    Where units may fail, a bad one is no reason to refuse them all, wherever it is. With patience, count on for so long
-    before anything is begun.
+    Where units may fail, a bad one is no reason to refuse them all, wherever it is.
     """
     source = view.source
     if may_fail:
         for one in source.constituents():
             one.expect_bad_units()
     try:
-        return _count(view, patience_seconds)
+        return _count(view)
     except DataError as error:
         if error.is_of_unit:
             add_note(error, SETTING_ASIDE)
         raise
 
 
-def _count(view: VirtualFile, patience_seconds: float) -> tuple[int, Growing | None]:
+def _count(view: VirtualFile) -> tuple[int, Growing | None]:
     source = view.source
     if source.can_be_counted_meanwhile and view.is_open_ended and _size_bytes(source.paths()) >= _LEAST_BYTES:
         growing = Growing(view)
-        if patience_seconds:
-            growing.count_for(patience_seconds)
-            source.share_index()
         if not source.complete:
             return growing.units, growing
     units = len(view)
@@ -65,7 +59,7 @@ class Growing:
         self._source.advance(view.start + 1)
         self._source.share_index()
         self._told_seconds = time.monotonic()
-        self._pause_seconds = _TELL_SECONDS
+        self._pause_seconds = self._least_pause_seconds = _FIRST_TELL_SECONDS
 
     @property
     def units(self) -> int:
@@ -103,7 +97,8 @@ class Growing:
         began_seconds = time.monotonic()
         self._source.share_index()
         self._told_seconds = time.monotonic()
-        self._pause_seconds = max(_TELL_SECONDS, (self._told_seconds - began_seconds) / _TELLING_PART)
+        self._least_pause_seconds = min(2 * self._least_pause_seconds, _TELL_SECONDS)
+        self._pause_seconds = max(self._least_pause_seconds, (self._told_seconds - began_seconds) / _TELLING_PART)
         return SourceGrew(self.units, self._source.complete, self.expected_units)
 
 

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from aliquot.workers.stepping import Items
 
 
-# Where one program is fed at a time, another one has to be started for what is not known of the source when it begins:
-# so long that is worth waiting for.
-_LONE_STREAM_SECONDS = 0.1
 # So long a program may take that is started for a step: to start it, and to let it end, takes longer than a call.
 _PROGRAM_SECONDS = 4.0
 
@@ -150,9 +147,7 @@ def _plan_command(command: Command, options: Options) -> Plan:
     directory = RunDirectory(keeping.directory)
     stepper = StreamStepper if command.mode == "stream" else CommandStepper
     step_cores = _cores_of_step(command, options.site.cores)
-    is_alone = stepper is StreamStepper and step_cores == options.site.cores
-    patience_seconds = _LONE_STREAM_SECONDS if is_alone else 0.0
-    units, growing = count_units(command.source, may_fail=options.max_failures > 0, patience_seconds=patience_seconds)
+    units, growing = count_units(command.source, may_fail=options.max_failures > 0)
     return Plan(
         stepper=stepper(command, directory.spool, directory.failed, step_cores),
         units=units,

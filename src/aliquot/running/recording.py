@@ -16,6 +16,7 @@ from aliquot.coordinator import (
     Assign,
     Command,
     Event,
+    Extend,
     Progressed,
     Restored,
     SourceGrew,
@@ -94,6 +95,8 @@ class JournalRecorder:
                 self._allowed[command.worker] = command.allowed_bytes
                 told = {name: getattr(command, name) for name in ("worker", "span", "start", "stop", "allowed_bytes")}
                 self._record(seconds, "span", {**told, "is_steal": isinstance(event, Trimmed)})
+            elif isinstance(command, Extend):
+                self._record(seconds, "extend", {name: getattr(command, name) for name in ("worker", "span", "stop")})
 
     def _record(self, seconds: float, kind: str, about: dict[str, Any]) -> None:
         self._journal.record_event(seconds, kind, about)

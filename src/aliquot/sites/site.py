@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from aliquot.coordinator import Advise, Allow, Assign, Event, Join, Suspend, Trim
+from aliquot.coordinator import Advise, Allow, Assign, Event, Extend, Join, Suspend, Trim
 
-WorkerCommand = Assign | Trim | Advise | Allow | Suspend | Join
+WorkerCommand = Assign | Extend | Trim | Advise | Allow | Suspend | Join
 
 
 class StepError(NamedTuple):
@@ -25,7 +25,8 @@ class Site(Protocol):
     """A place with workers. It carries out commands, and tells what happens as events; it decides nothing.
 
     Events of one worker come in the order in which they happened. A `Trim` is always answered with `Trimmed`, unless
-    the worker is lost. A worker that is lost is told of once, after everything else about it.
+    the worker is lost. At the end of a span that is open, a worker waits until that is extended or trimmed. A worker
+    that is lost is told of once, after everything else about it.
     """
 
     @property

@@ -4,8 +4,9 @@
           |  done, running |   not started         | given back |
           +----------------+-----------------------+------------+
 
-The worker moves ``next`` on when it claims a step; the parent moves ``stop`` down when it trims. Both do so under a
-lock that the kernel releases when its holder dies.
+The worker moves ``next`` on when it claims a step; the parent moves ``stop`` down when it trims, and up when it extends
+a span that is open: at the end of such a span its worker waits. Both do so under a lock that the kernel releases when
+its holder dies.
 
 The nursery reads here what a step may hold and since when it runs, and writes why it has stopped a worker (watch.py).
 """
@@ -28,7 +29,9 @@ _UNIT = 11
 _DISK = 12
 # Whether workers of this run have died of their units, so that results had better be sent up soon.
 _WARY = 13
-_CELL_BYTES = 14 * 8
+# Whether the parent may still extend the span.
+_OPEN = 14
+_CELL_BYTES = 15 * 8
 
 # Verdicts: by the nursery, or by the worker on itself.
 NONE, EXHAUSTED, HUNG, FULL_DISK, REPLACED = range(5)
@@ -51,12 +54,23 @@ class Cell:
         cell._numbers[_SPAN] = -1
         return cell
 
-    def begin(self, span: int, start: int, stop: int) -> None:
+    def begin(self, span: int, start: int, stop: int, *, is_open: bool = False) -> None:
         """The parent: before a span is assigned."""
         with _Locked(self.descriptor):
             numbers = self._numbers
             numbers[_SPAN], numbers[_START], numbers[_NEXT], numbers[_STOP] = span, start, start, stop
             numbers[_UNIT] = -1
+            numbers[_OPEN] = is_open
+
+    def extend(self, span: int, stop: int, *, is_open: bool) -> None:
+        """The parent: move the end of an open span up; nothing if it is another one."""
+        with _Locked(self.descriptor):
+            if self._numbers[_SPAN] == span:
+                self._numbers[_STOP], self._numbers[_OPEN] = stop, is_open
+
+    def is_open(self, span: int) -> bool:
+        """Whether the span may still be extended. To be asked before `claim`: what closes it may extend it, too."""
+        return self._numbers[_SPAN] == span and self._numbers[_OPEN] != 0
 
     def claim(self, span: int, units: int) -> tuple[int, int]:
         """The worker: take the next so many units of its span for a step, as many as are still there.
@@ -99,6 +113,7 @@ class Cell:
     def give(self, span: int, share: float) -> int | None:
         """The parent: cut this share off what was not started; where the span ends now, None if it is another span.
 
+        It is not open any more.
         The step that is running counts half: on the average, half of it is still to be done. One unit that is left is
         given whole: its worker may be stuck, and nobody would ask again before it is heard of.
         """
@@ -106,6 +121,7 @@ class Cell:
             numbers = self._numbers
             if numbers[_SPAN] != span:
                 return None
+            numbers[_OPEN] = False
             start, claimed, stop = numbers[_START], numbers[_NEXT], numbers[_STOP]
             # A worker that is still beginning keeps its first unit.
             free = stop - max(claimed, start + 1)

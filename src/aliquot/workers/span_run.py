@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Reading the peak and learning from it costs up to 90 microseconds: shorter steps than this are measured together.
 _SHORTEST_MEASURED_SECONDS = 0.2
 _SHORTEST_HELD_BACK_SECONDS = 0.005
+# So long a worker waits before it looks again whether its open span was extended.
+_LOOK_FOR_MORE_SECONDS = 0.005
 # Items are asked for this long ahead, unless they are large.
 _AHEAD_SECONDS = 0.5
 _AHEAD_BYTES = 8 << 20
@@ -118,7 +120,11 @@ class SpanRun:
         while True:
             if cell.allowed_bytes != self._allowed_bytes:
                 self._take_allowance()
+            is_open = cell.is_open(self._span)
             start, stop = cell.claim(self._span, self._wanted_units(done_to))
+            if start == stop and is_open:
+                time.sleep(_LOOK_FOR_MORE_SECONDS)
+                continue
             if start == stop:
                 break
             self._step_start = start
@@ -173,11 +179,12 @@ class SpanRun:
             return stop - start
         return wanted
 
-    def _claim_more(self, units: int) -> tuple[int, int]:
-        """Further units for a step that can take some; none beyond what would fit."""
+    def _claim_more(self, units: int) -> tuple[int, int, bool]:
+        """Further units for a step that can take some, none beyond what would fit; and whether to wait for more."""
+        is_more_coming = self._cell.is_open(self._span) and self._cell.unstarted_units() <= 0
         most_units = 1 if self._sizer.is_one_by_one else min(self._most_units, self._sizer.fitting_units)
         room = most_units - (self._cell.claimed_to - self._step_start)
-        return self._cell.claim(self._span, max(0, int(min(units, room))))
+        return *self._cell.claim(self._span, max(0, int(min(units, room)))), is_more_coming
 
     def _run_step(self, start: int, stop: int) -> int:
         try:

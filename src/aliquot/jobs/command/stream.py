@@ -88,6 +88,15 @@ class Stream:
             raise
         return self._is_reading()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for so long, or until the command does something; else as `feed`."""
+        try:
+            self._wait(seconds)
+        except BaseException:
+            self.abort()
+            raise
+        return self._is_reading()
+
     def finish(self) -> dict[str, str]:
         """Let the command see the end of its units, wait for it, and judge it; the path of each output."""
         try:

@@ -12,6 +12,7 @@ from aliquot.coordinator import (
     Allow,
     Assign,
     Event,
+    Extend,
     Join,
     Joined,
     Progressed,
@@ -160,7 +161,7 @@ class Workplace:
             self._send(self._workers[worker], messages.TAKEN, (result_bytes,))
 
     def perform(self, command: WorkerCommand) -> None:
-        """Pass a command on; a trim is done here and now."""
+        """Pass a command on; the end of a span is moved here and now."""
         worker = self._workers.get(command.worker)
         if worker is None:
             return
@@ -170,7 +171,7 @@ class Workplace:
                 worker.has_asked = False
                 worker.joining = -1
                 worker.cell.allow(command.allowed_bytes)
-                worker.cell.begin(command.span, command.start, command.stop)
+                worker.cell.begin(command.span, command.start, command.stop, is_open=command.is_open)
                 advice = (command.seconds, command.peak_bytes)
                 numbers = (
                     command.span,
@@ -181,6 +182,8 @@ class Workplace:
                     command.is_end,
                 )
                 self._send(worker, messages.ASSIGN, numbers)
+            case Extend():
+                worker.cell.extend(command.span, command.stop, is_open=command.is_open)
             case Trim():
                 stop = worker.cell.give(command.span, command.share)
                 assert stop is not None

@@ -6,7 +6,19 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from aliquot.coordinator import Advise, Allow, Assign, Event, Join, Joined, Suspend, Trim, WorkerJoined, WorkerLost
+from aliquot.coordinator import (
+    Advise,
+    Allow,
+    Assign,
+    Event,
+    Extend,
+    Join,
+    Joined,
+    Suspend,
+    Trim,
+    WorkerJoined,
+    WorkerLost,
+)
 from aliquot.errors import SiteError
 from aliquot.sites.simulated.worker import SimulatedWorker, WorkerInSimulation, Workload
 from aliquot.sites.site import WorkerCommand
@@ -87,6 +99,10 @@ class Simulated:
         match command:
             case Assign():
                 self._plan(worker, worker.assign(command, self._now_seconds))
+            case Extend():
+                due = worker.extend(command, self._now_seconds)
+                if due is not None:
+                    self._plan(worker, due)
             case Trim():
                 answer, due = worker.trim(command, self._now_seconds)
                 if due is not None:

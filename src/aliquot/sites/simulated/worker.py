@@ -9,6 +9,7 @@ from aliquot.coordinator import (
     Allow,
     Assign,
     Event,
+    Extend,
     Progressed,
     StepExhausted,
     StepFailed,
@@ -127,6 +128,8 @@ class WorkerInSimulation:
         self._sizer = StepSizer(longest_seconds=workload.target_seconds)
         self._pacer = ReportPacer(0.0)
         self._stop = 0
+        self._is_open = False
+        self._is_waiting = False  # at the end of an open span
         self._setup_seconds: float | None = None
         self._steps = 0  # in all spans
         self._stopped_steps = 0  # since the last report
@@ -136,6 +139,7 @@ class WorkerInSimulation:
     def assign(self, command: Assign, now_seconds: float) -> float:
         """Begin with a span; when its next event is due."""
         self.span, self._stop = command.span, command.stop
+        self._is_open, self._is_waiting = command.is_open, False
         self._sizer = StepSizer(
             first_units=command.first_units,
             longest_seconds=self._workload.target_seconds,
@@ -147,6 +151,16 @@ class WorkerInSimulation:
         began = now_seconds + self._setup_seconds
         self._pacer = ReportPacer(began)
         return self._plan(command.start, began)
+
+    def extend(self, command: Extend, now_seconds: float) -> float | None:
+        """Go on with an open span; when its next event is due, if it had none."""
+        if command.span != self.span:
+            return None
+        reached, self._stop, self._is_open = self._stop, command.stop, command.is_open
+        if not self._is_waiting or reached == self._stop:
+            return None
+        self._is_waiting = False
+        return self._plan(reached, now_seconds)
 
     def advise(self, command: Advise) -> None:
         """Learn from others."""
@@ -161,6 +175,8 @@ class WorkerInSimulation:
     def trim(self, command: Trim, now_seconds: float) -> tuple[Trimmed, float | None]:
         """Give some of what was not started; the answer, and when the next event is due if that has changed."""
         run = self.run
+        if command.span == self.span:
+            self._is_open = self._is_waiting = False
         if run is None or command.span != self.span:
             return Trimmed(self.number, command.span, self._stop), None
         claimed = run.claimed_to(now_seconds) if now_seconds > run.began_seconds else run.start + 1
@@ -220,6 +236,7 @@ class WorkerInSimulation:
         self._stopped_steps, self._stopped_seconds = 0, 0.0
         if run.stop == self._stop:
             self.run = None
+            self._is_waiting = self._is_open
             return event, None
         return event, self._plan(run.stop, now_seconds)
 
