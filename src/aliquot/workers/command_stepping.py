@@ -29,7 +29,7 @@ _FULL_BYTES = 256 << 10
 # So long a program that has read all that is known waits, before it is looked for more.
 _LOOK_FOR_MORE_SECONDS = 0.005
 # However fast a program reads, it is fed no more at once.
-_FED_BYTES = 128 << 10
+_FED_BYTES = 512 << 10
 
 
 class Produced(NamedTuple):

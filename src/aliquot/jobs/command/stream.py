@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Nothing tells that a program has opened a pipe, or has read from it: it is looked for again, soon at first.
 _FIRST_TRY_SECONDS, _LONGEST_TRY_SECONDS = 0.0005, 0.02
+# A program that has opened its pipe waits for us, for a tenth at most of what it took it to come so far.
+_NEXT_TRY = 1.1
 
 
 class Stream:
@@ -158,7 +160,7 @@ class Stream:
             self._open_pipes()
 
     def _open_pipes(self) -> None:
-        self._next_try_seconds = min(2 * self._next_try_seconds, _LONGEST_TRY_SECONDS)
+        self._next_try_seconds = min(_NEXT_TRY * self._next_try_seconds, _LONGEST_TRY_SECONDS)
         for pipe in self._pipes:
             if not pipe.is_open and not pipe.is_ended and pipe.try_to_open():
                 self._next_try_seconds = _FIRST_TRY_SECONDS
