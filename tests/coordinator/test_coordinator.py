@@ -197,25 +197,6 @@ def test_who_waits_at_the_end_of_an_open_span_can_be_had_for_something_else() ->
     assert coordinator.steals == 0
 
 
-def test_nobody_waits_for_a_source_that_is_counted_no_further() -> None:
-    """Too many units have failed: only what comes before them is still wanted."""
-    coordinator = coordinate(10, is_complete=False, finish_front=True)
-    tell(coordinator, WorkerJoined(0), StepFailed(0, 0, 5, 6, error=0))
-    seen: list[Command] = []
-    for _ in range(20):
-        if coordinator.is_over:
-            break
-        worker = coordinator._workers[0]
-        if worker.attempts:
-            seen += tell(coordinator, StepFailed(0, worker.span, worker.done_to, worker.done_to + 1, error=0))
-        elif worker.state == "trimming":
-            seen += tell(coordinator, Trimmed(0, worker.span, worker.stop))
-        else:
-            seen += tell(coordinator, Progressed(0, worker.span, worker.done_to, worker.stop, result=0))
-    assert coordinator.is_stopping
-    assert coordinator.is_over
-
-
 def test_no_units_are_over_at_once() -> None:
     """A complete source without units needs no worker."""
     assert coordinate(0).is_over

@@ -43,6 +43,25 @@ def test_the_numbers_of_a_run_are_exact() -> None:
     assert (totals.smallest_step_units, totals.largest_step_units) == (5.0, 20.0)
 
 
+def test_a_worker_that_waits_for_the_source_to_be_counted_goes_on_with_its_span() -> None:
+    """It has one bar, and what it waited is told as that."""
+    events = [
+        sitting(0.0, 1),
+        joined(0.0, 0),
+        (0.0, "span", {"worker": 0, "span": 0, "start": 0, "stop": 10, "is_steal": False, "is_open": True}),
+        report(1.0, 0, 0, 10, busy_seconds=1.0),
+        (2.0, "extend", {"worker": 0, "span": 0, "stop": 1000, "is_open": True}),
+        report(5.0, 0, 10, 1000, busy_seconds=2.5, waited_seconds=1.5),
+        (5.5, "extend", {"worker": 0, "span": 0, "stop": 1000, "is_open": False}),
+    ]
+    story = tell_story(events, wall_seconds=6.0)
+    ((bar,),) = [lane.bars for lane in story.lanes]
+    assert (bar.start, bar.stop, bar.done_units) == (0, 1000, 1000)
+    assert bar.end_seconds == 5.0
+    assert losses(story) == {"waiting": 1.5, "finishing": 1.0}
+    assert story.totals.tasks == 1
+
+
 def test_all_time_is_told() -> None:
     """Cores x wall time is useful time and the losses, and each loss is what it says."""
     story = tell_story(two_workers(), wall_seconds=10.0)

@@ -344,18 +344,18 @@ def test_a_program_that_runs_alone_is_not_started_twice(numbers: Path, told: lis
 
 
 @pytest.fixture
-def counted_slowly(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """After the first piece, the next one is counted when this many seconds have passed since the run began."""
-    wait_seconds: list[float] = []
-    began_seconds = time.monotonic()
+def counted_later(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], bool]]]:
+    """After the first piece, the next one is counted when all of these say so."""
+    conditions: list[Callable[[], bool]] = []
     look: Callable[[Growing], SourceGrew | None] = Growing.look
 
     def wait(counting: Growing) -> SourceGrew | None:
         time.sleep(0.001)
-        return None if time.monotonic() < began_seconds + sum(wait_seconds) else look(counting)
+        return look(counting) if all(is_time() for is_time in conditions) else None
 
     monkeypatch.setattr(Growing, "look", wait)
-    return wait_seconds
+    yield conditions
+    assert conditions
 
 
 def alone(text: str, numbers: Path, **options: Any) -> aliquot.Outcome:
@@ -363,10 +363,16 @@ def alone(text: str, numbers: Path, **options: Any) -> aliquot.Outcome:
     return aliquot.run(command, on=aliquot.sites.Local(cores=1), progress=False, **options)
 
 
-def test_a_program_that_wants_no_more_is_not_kept_waiting(numbers: Path, counted_slowly: list[float]) -> None:
+def has_lines(path: str, lines: int) -> Callable[[], bool]:
+    return lambda: os.path.exists(path) and len(Path(path).read_text().split()) >= lines
+
+
+def test_a_program_that_wants_no_more_is_not_kept_waiting(
+    numbers: Path, counted_later: list[Callable[[], bool]]
+) -> None:
     """It has done all units that it was fed, and the others are for the next one."""
-    counted_slowly.append(1.5)
-    alone("head -n 2 {n:pipe} > {out}", numbers)
+    counted_later.append(has_lines("ended.txt", 1))
+    alone("head -n 2 {n:pipe} > {out}; echo $$ >> ended.txt", numbers)
     programs = len(Path("programs.txt").read_text().split())
     assert programs > 1
     lines = Path("out.txt").read_text().split()
@@ -375,21 +381,24 @@ def test_a_program_that_wants_no_more_is_not_kept_waiting(numbers: Path, counted
 
 
 def test_what_a_program_has_done_counts_though_more_is_to_be_counted(
-    numbers: Path, counted_slowly: list[float]
+    numbers: Path, counted_later: list[Callable[[], bool]]
 ) -> None:
-    """It is given an end after a while; the next one gets what is known then."""
-    counted_slowly.append(1.5)
-    alone("cat {n:pipe} > {out}", numbers, target_seconds=0.1)
+    """It is given an end after a while; the next one gets what is known then. Waiting is no work."""
+    counted_later.append(has_lines("ended.txt", 1))
+    report = alone("cat {n:pipe} > {out}; echo $$ >> ended.txt", numbers, target_seconds=0.05).report
     assert len(Path("programs.txt").read_text().split()) > 1
     assert Path("out.txt").read_bytes() == numbers.read_bytes()
+    assert report.tasks == 1
+    assert report.idle_seconds > 0.05
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
 def test_a_single_worker_gets_what_is_counted_meanwhile(
-    numbers: Path, counted_slowly: list[float], told: list[SourceGrew], seconds: float
+    numbers: Path, counted_later: list[Callable[[], bool]], told: list[SourceGrew], seconds: float
 ) -> None:
     """In one span, whether or not it has to wait for it."""
-    counted_slowly.append(seconds)
+    began_seconds = time.monotonic()
+    counted_later.append(lambda: time.monotonic() - began_seconds >= seconds)
     on = aliquot.sites.Local(cores=1)
     outcome = aliquot.run(aliquot.FunctionJob(total, numbers, operator.add), on=on, progress=False)
     assert outcome.value == sum(range(_LINES))
@@ -397,11 +406,14 @@ def test_a_single_worker_gets_what_is_counted_meanwhile(
     assert told
 
 
-def test_who_dies_waiting_for_more_is_replaced(numbers: Path, counted_slowly: list[float]) -> None:
+def test_who_dies_waiting_for_more_is_replaced(numbers: Path, counted_later: list[Callable[[], bool]]) -> None:
     """Nothing is lost, and no unit is to blame."""
-    counted_slowly.append(1.5)
-    alone("(sleep 0.5; kill -9 $PPID) & cat {n:pipe} > {out}", numbers, target_seconds=0.1)
+    counted_later.append(has_lines("killed.txt", 1))
+    text = "cat {n:pipe} > {out}; [ -e killed.txt ] || (sleep 0.3; kill -9 $PPID; echo yes > killed.txt) &"
+    outcome = alone(text, numbers, target_seconds=0.05)
     assert Path("out.txt").read_bytes() == numbers.read_bytes()
+    assert outcome.report.lost_workers == 1
+    assert not outcome.failures
 
 
 def test_inside_a_worker_all_is_counted_first(numbers: Path) -> None:

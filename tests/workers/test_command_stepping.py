@@ -36,11 +36,11 @@ def fed_by(stepper: StreamStepper, units: int) -> list[int]:
     wanted: list[int] = []
     claimed = stepper.units_at_once
 
-    def claim_more(more: int) -> tuple[int, int, bool]:
+    def claim_more(more: int, *_: object) -> tuple[int, int]:
         nonlocal claimed
         start, claimed = claimed, min(units, claimed + more)
         wanted.append(more)
-        return start, claimed, False
+        return start, claimed
 
     stepper.claim_more = claim_more
     assert stepper.run(0, claimed, 1000.0) == units
@@ -93,9 +93,9 @@ def test_a_program_is_given_an_end_after_a_while(place: Path) -> None:
     stepper = StreamStepper(command_over(100, "cat < {n} > {out}"), "spool", "failed")
     claims = iter(range(1, 200))
 
-    def claim_more(units: int) -> tuple[int, int, bool]:
+    def claim_more(*_: object) -> tuple[int, int]:
         start = min(100, next(claims))
-        return start, min(100, start + 1), False
+        return start, min(100, start + 1)
 
     stepper.claim_more = claim_more
     # Its patience is none, but what it took to start counts, too: it is fed fifty times as long as that.

@@ -187,7 +187,7 @@ class Coordinator:
         was_stopping = self.is_stopping
         self._take(event, now_seconds, commands)
         if self.is_stopping and not was_stopping:
-            self._stop_early(now_seconds, commands)
+            self._stop_early(commands)
         self._feed(now_seconds, commands)
         self._free_a_worker_for_joins(commands)
         if self._waiting.suspects or self._suspects_since is not None:
@@ -448,14 +448,11 @@ class Coordinator:
             else:
                 commands += self._joining.add(start, stop, result, result_bytes)
 
-    def _stop_early(self, now_seconds: float, commands: list[Command]) -> None:
+    def _stop_early(self, commands: list[Command]) -> None:
         """Begin nothing new: what was begun ends, and what has failed is isolated."""
         for worker in self._workers.values():
             if worker.state == "running":
                 self._drain_if_stopping(worker, commands)
-        owner = self._roster.find_open()
-        if owner is not None:
-            self._extend(owner, owner.stop, now_seconds, commands, is_open=False)  # no more is counted
 
     def _drain_if_stopping(self, worker: Worker, commands: list[Command]) -> None:
         is_wanted = not self.is_halted and (worker.attempts > 0 or self._is_front(worker.done_to))
@@ -518,7 +515,7 @@ class Coordinator:
             self.is_stopping = True  # a part of all may fail, and only now it is known how many that is
 
     def _extend(self, owner: Worker, stop: int, now_seconds: float, commands: list[Command], *, is_open: bool) -> None:
-        """Have a worker go on where its span would have ended."""
+        """Have a worker go on at the end of its open span; or leave that, if it stays open no longer."""
         commands.append(Extend(owner.id, owner.span, stop, is_open))
         owner.stop, owner.is_open = stop, is_open
         if owner.done_to == stop and not is_open:

@@ -38,7 +38,8 @@ class Progressed(NamedTuple):
     """A worker has finished the units ``start`` up to ``stop`` of its span; their result is ``result``.
 
     ``seconds`` and ``peak_bytes`` are observations (units, cost, count) of its steps; ``setup_seconds`` is what it took
-    to begin with the span, told once. ``stopped_steps`` were stopped for memory and done again in smaller ones.
+    to begin with the span, told once. ``stopped_steps`` were stopped for memory and done again in smaller ones. For
+    ``waited_seconds``, which are not among the busy ones, it waited for its open span to be extended.
     """
 
     worker: int
@@ -54,6 +55,7 @@ class Progressed(NamedTuple):
     peak_bytes: tuple[tuple[float, float, float], ...] = ()
     stopped_steps: int = 0
     stopped_seconds: float = 0.0
+    waited_seconds: float = 0.0
     reports: int = 1  # that came together
 
     def goes_on(self, earlier: "Progressed") -> bool:
@@ -76,6 +78,7 @@ class Progressed(NamedTuple):
             earlier.peak_bytes + self.peak_bytes,
             earlier.stopped_steps + self.stopped_steps,
             earlier.stopped_seconds + self.stopped_seconds,
+            earlier.waited_seconds + self.waited_seconds,
             earlier.reports + self.reports,
         )
 

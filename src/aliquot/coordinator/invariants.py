@@ -40,21 +40,21 @@ def check_invariants(coordinator: Coordinator, done: list[Slice]) -> None:
         # Units that failed at a worker wait for another, heavy ones for memory; all else is handed out at once.
         could_have = [units for units in coordinator._waiting.slices() if coordinator._may_have(workers[number], units)]
         assert not could_have, f"worker {number} is idle while {could_have} wait"
-    open_spans = [worker for worker in workers.values() if _is_open(worker)]
+    open_spans = [worker for worker in workers.values() if worker.is_open]
     assert len(open_spans) <= 1, "several spans grow with the source"
-    assert all(worker.stop == coordinator.units and not coordinator.is_complete for worker in open_spans)
+    for worker in open_spans:
+        assert worker.state == "running", worker.tell_story()
+        assert worker.stop == coordinator.units, f"{worker.tell_story()}, of {coordinator.units} units"
+        assert not coordinator.is_complete, f"nothing more will come: {worker.tell_story()}"
+        assert not coordinator.is_stopping, f"nothing more is counted: {worker.tell_story()}"
     joining = sorted(number for number, worker in workers.items() if worker.state == "joining")
     assert joining == sorted(coordinator._joins.by_worker), joining
     _check_budget(coordinator)
 
 
-def _is_open(worker: Worker) -> bool:
-    return worker.state == "running" and worker.is_open
-
-
 def _waits_for_more(worker: Worker) -> bool:
     """At the end of an open span; or it did, and was asked to give back what there is."""
-    return worker.done_to == worker.stop and (_is_open(worker) or worker.state == "trimming")
+    return worker.done_to == worker.stop and (worker.is_open or (worker.state == "trimming" and worker.was_open))
 
 
 def _check_budget(coordinator: Coordinator) -> None:

@@ -43,8 +43,8 @@ class Roster:
         return sum(worker.is_drained for worker in self.workers.values() if worker.state in OWNING)
 
     def find_open(self) -> Worker | None:
-        """The one whose span does not end where the known units do."""
-        return next((worker for worker in self.workers.values() if worker.is_open and worker.state == "running"), None)
+        """The one whose span grows with the source."""
+        return next((worker for worker in self.workers.values() if worker.is_open), None)
 
     # Coming and going
 
@@ -88,6 +88,7 @@ class Roster:
 
     def end_span(self, worker: Worker, event: str) -> None:
         """It owns nothing any more; if it was asked for a tail, it has yet to answer."""
+        worker.is_open = False
         if worker.state == "trimming":
             self.move(worker, event, "finished")
         else:
@@ -106,7 +107,7 @@ class Roster:
         """Take back a part of what a worker has not begun."""
         self.move(worker, "asked", "trimming")
         worker.version += 1
-        worker.is_open = False
+        worker.was_open, worker.is_open = worker.is_open, False
         self.trims += 1
         return Trim(worker.id, worker.span, share)
 

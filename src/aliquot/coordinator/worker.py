@@ -47,6 +47,7 @@ class Worker:
         "stop",
         "story",
         "version",
+        "was_open",
     )
 
     def __init__(self, worker: int) -> None:
@@ -60,6 +61,7 @@ class Worker:
         self.allowed_bytes: int | None = None  # that a step of its span may hold
         self.is_drained = False  # all that it has not begun was taken back, for good
         self.is_open = False  # its span grows with the source
+        self.was_open = False  # when it was last asked for a tail
         self.attempts = 0  # failed attempts at this very span
         self.blaming: int | None = None  # where the last one was
         self.blames = 0  # how often others finished what had failed here

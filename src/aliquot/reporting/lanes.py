@@ -63,12 +63,15 @@ class Lane(NamedTuple):
 class _Span:
     """What a worker has now."""
 
-    def __init__(self, number: int | None, begin_seconds: float, start: int, stop: int, is_steal: bool) -> None:
+    def __init__(
+        self, number: int | None, begin_seconds: float, start: int, stop: int, *, is_steal: bool, is_open: bool
+    ) -> None:
         self.number = number
         self.begin_seconds = begin_seconds
         self.start = start
         self.stop = stop  # as it was assigned, and extended
         self.is_steal = is_steal
+        self.is_open = is_open  # it grows with the source: its worker waits at its end
         self.end = stop  # where it ends now
         self.reached = -1  # all before is reported
         self.done_units = 0
@@ -109,7 +112,8 @@ class Worker:
         self._end_bar(self._since_seconds)
         self._account(seconds, self._purpose)
         start, stop, is_steal = int(about["start"]), int(about["stop"]), bool(about.get("is_steal"))
-        self._span = _Span(about.get("span"), seconds, start, stop, is_steal)
+        is_open = bool(about.get("is_open"))
+        self._span = _Span(about.get("span"), seconds, start, stop, is_steal=is_steal, is_open=is_open)
         if self._has_reported:
             self._purpose = "steals" if is_steal else "between"
 
@@ -118,11 +122,13 @@ class Worker:
         busy_seconds = float(about.get("busy_seconds") or 0.0)
         stopped_seconds = float(about.get("stopped_seconds") or 0.0)
         stopped_steps = int(about.get("stopped_steps") or 0)
-        told_seconds = busy_seconds + stopped_seconds
+        waited_seconds = float(about.get("waited_seconds") or 0.0)
+        told_seconds = busy_seconds + stopped_seconds + waited_seconds
         began_seconds = min(seconds, max(self._since_seconds, seconds - told_seconds))
         # One that is heard of after its span ended had more of it than was known.
         self._account(seconds, "between" if self._purpose == "waiting" else self._purpose, told_seconds)
         self._spent["stopped"] += stopped_seconds
+        self._spent["waiting"] += waited_seconds
         self._has_reported = True
         self._purpose = "between"
         self.report_seconds.append(seconds)
@@ -140,9 +146,13 @@ class Worker:
         return began_seconds
 
     def extend(self, about: Mapping[str, Any]) -> None:
-        """Its span ends later than it was told: more of the source is known."""
-        if self._span is not None and about.get("span") == self._span.number:
-            self._span.stop = self._span.end = int(about["stop"])
+        """Its open span ends later than it was told, as more of the source is known; or now for good."""
+        span = self._span
+        if span is None or about.get("span") != span.number:
+            return
+        span.stop = span.end = int(about["stop"])
+        span.is_open = bool(about.get("is_open"))
+        self._rest_if_done(span)
 
     def trim(self, seconds: float, about: Mapping[str, Any]) -> None:
         """The tail of its span was taken back; nothing of it where the stop is what it was."""
@@ -152,6 +162,7 @@ class Worker:
             return
         self.mark(seconds, "trim", f"gave away what came from unit {stop:,} on")
         span.end = stop
+        span.is_open = False
         self._rest_if_done(span)
 
     def fail(self, seconds: float, kind: Literal["failed", "exhausted"], text: str) -> None:
@@ -196,7 +207,7 @@ class Worker:
         self._since_seconds = max(seconds, self._since_seconds)
 
     def _rest_if_done(self, span: _Span) -> None:
-        if span.reached >= span.end:
+        if span.reached >= span.end and not span.is_open:
             self._end_bar(self._since_seconds)
             self._purpose = "waiting"
 

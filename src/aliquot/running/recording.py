@@ -93,10 +93,11 @@ class JournalRecorder:
         for command in commands:
             if isinstance(command, Assign):
                 self._allowed[command.worker] = command.allowed_bytes
-                told = {name: getattr(command, name) for name in ("worker", "span", "start", "stop", "allowed_bytes")}
+                names = ("worker", "span", "start", "stop", "allowed_bytes", "is_open")
+                told = {name: getattr(command, name) for name in names}
                 self._record(seconds, "span", {**told, "is_steal": isinstance(event, Trimmed)})
             elif isinstance(command, Extend):
-                self._record(seconds, "extend", {name: getattr(command, name) for name in ("worker", "span", "stop")})
+                self._record(seconds, "extend", command._asdict())
 
     def _record(self, seconds: float, kind: str, about: dict[str, Any]) -> None:
         self._journal.record_event(seconds, kind, about)
@@ -116,6 +117,7 @@ class JournalRecorder:
                     "allowed_bytes": self._allowed.get(event.worker),
                     "stopped_steps": event.stopped_steps,
                     "stopped_seconds": event.stopped_seconds,
+                    "waited_seconds": event.waited_seconds,
                     "result_bytes": event.result_bytes,
                 }
             case Trimmed():

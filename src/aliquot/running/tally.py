@@ -21,6 +21,7 @@ class Tally:
         self.lost_workers = 0
         self.useful_seconds = 0.0
         self.stopped_seconds = 0.0
+        self._waited_seconds = 0.0  # for more of an open span: that is nothing to do
         self.peak_bytes = 0
         self._held: dict[int, int] = {}  # worker -> what it held at last
         self.pieces: list[Piece] = []  # what was done, and how long it took
@@ -31,6 +32,7 @@ class Tally:
             case Progressed():
                 self.useful_seconds += event.busy_seconds
                 self.stopped_seconds += event.stopped_seconds
+                self._waited_seconds += event.waited_seconds
                 self._record((event.start, event.stop, event.busy_seconds))
                 if event.peak_bytes:
                     held_bytes = self._held[event.worker] = int(max(peak for _, peak, _ in event.peak_bytes))
@@ -59,7 +61,8 @@ class Tally:
     @property
     def owned_seconds(self) -> float:
         """How long workers owned something to do, all together, up to when each was last heard of."""
-        return self._finished_seconds + sum(last - began for began, last in self._spans.values())
+        held_seconds = self._finished_seconds + sum(last - began for began, last in self._spans.values())
+        return held_seconds - self._waited_seconds
 
     def _record(self, piece: Piece) -> None:
         self.pieces.append(piece)

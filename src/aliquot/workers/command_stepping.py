@@ -26,8 +26,6 @@ _STREAM_STARTUPS = 50
 _SHORTEST_FED_SECONDS, _LONGEST_FED_SECONDS = 0.02, 0.1
 # A program that fails with less room than this on the disk has failed for want of it.
 _FULL_BYTES = 256 << 10
-# So long a program that has read all that is known waits, before it is looked for more.
-_LOOK_FOR_MORE_SECONDS = 0.005
 # However fast a program reads, it is fed no more at once.
 _FED_BYTES = 512 << 10
 
@@ -157,7 +155,7 @@ class StreamStepper(CommandStepper):
         self._unit_bytes = mean_unit_bytes(command)
         self._most_at_once = max(1, int(_FED_BYTES / self._unit_bytes))
         self.units_at_once = 1
-        self.claim_more: Callable[[int], tuple[int, int, bool]] = lambda units: (0, 0, False)
+        self.claim_more: Callable[[int, Callable[[float], bool], float], tuple[int, int]] = lambda *_: (0, 0)
 
     def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Feed a program until there is no more for it, or long enough; then wait for its end."""
@@ -181,7 +179,7 @@ class StreamStepper(CommandStepper):
                 longest_seconds = max(patience_seconds or 0.0, _STREAM_STARTUPS * startup_seconds)
                 if not is_reading or now_seconds - began - startup_seconds >= longest_seconds:
                     break
-                stop = self._claim(stream, began + startup_seconds + longest_seconds)
+                _, stop = self.claim_more(self.units_at_once, stream.wait, began + startup_seconds + longest_seconds)
             self._steps.append(self._keep(stream.finish(), place))
         except BaseException as error:
             if stream is not None:
@@ -195,15 +193,6 @@ class StreamStepper(CommandStepper):
         if self.units_at_once < self._most_at_once:
             is_reading = is_reading and stream.wait_until_read(int((stop - start) * self._unit_bytes / 2))
         return is_reading
-
-    def _claim(self, stream: Stream, until_seconds: float) -> int:
-        """The end of what follows; of what is not known yet, if it soon is."""
-        while True:
-            start, stop, is_more_coming = self.claim_more(self.units_at_once)
-            if start < stop or not is_more_coming or time.perf_counter() >= until_seconds:
-                return stop
-            if not stream.wait(_LOOK_FOR_MORE_SECONDS):
-                return stop
 
     def _adapt(self, seconds: float) -> None:
         """What a program is fed at once should last it a moment: long enough not to wait, short enough to share."""

@@ -89,6 +89,7 @@ class SpanRun:
         self._moved_cuts = 0  # ends of steps
         self._stopped_steps = 0  # that did not fit
         self._stopped_seconds = 0.0
+        self._waited_seconds = 0.0  # for units that were not known yet
         self._seen: list[tuple[float, float, float]] = []  # units of a step, seconds, how many
         self._seen_peaks: list[tuple[float, float, float]] = []
         # Since the last measurement of memory.
@@ -122,12 +123,13 @@ class SpanRun:
                 self._take_allowance()
             is_open = cell.is_open(self._span)
             start, stop = cell.claim(self._span, self._wanted_units(done_to))
-            if start == stop and is_open:
-                time.sleep(_LOOK_FOR_MORE_SECONDS)
-                continue
             if start == stop:
-                break
+                if not is_open:
+                    break
+                self._wait_for_more()
+                continue
             self._step_start = start
+            waited_before = self._waited_seconds
             began = time.perf_counter()
             cell.begin_step(time.monotonic_ns())
             worker.is_in_step = True
@@ -157,7 +159,7 @@ class SpanRun:
             if reached < stop:
                 cell.unclaim(self._span, reached)
             done_to = reached
-            self._note(reached - start, ended - began)
+            self._note(reached - start, ended - began - (self._waited_seconds - waited_before))
             if not self._measure_and_report(done_to, ended):
                 return
         if self._steps:
@@ -179,12 +181,29 @@ class SpanRun:
             return stop - start
         return wanted
 
-    def _claim_more(self, units: int) -> tuple[int, int, bool]:
-        """Further units for a step that can take some, none beyond what would fit; and whether to wait for more."""
-        is_more_coming = self._cell.is_open(self._span) and self._cell.unstarted_units() <= 0
+    def _wait_for_more(self) -> None:
+        """At the end of an open span, where everything is reported."""
+        time.sleep(_LOOK_FOR_MORE_SECONDS)
+        self._waited_seconds += _LOOK_FOR_MORE_SECONDS
+
+    def _claim_more(self, units: int, wait: Callable[[float], bool], until_seconds: float) -> tuple[int, int]:
+        """Further units for a step that can take some, none beyond what would fit.
+
+        For those that are not known yet it waits, unless ``wait`` says that they are of no use any more.
+        """
         most_units = 1 if self._sizer.is_one_by_one else min(self._most_units, self._sizer.fitting_units)
         room = most_units - (self._cell.claimed_to - self._step_start)
-        return *self._cell.claim(self._span, max(0, int(min(units, room)))), is_more_coming
+        wanted = max(0, int(min(units, room)))
+        while True:
+            is_more_coming = self._cell.is_open(self._span) and self._cell.unstarted_units() <= 0 < wanted
+            start, stop = self._cell.claim(self._span, wanted)
+            now_seconds = time.perf_counter()
+            if start < stop or not is_more_coming or now_seconds >= until_seconds:
+                return start, stop
+            is_of_use = wait(_LOOK_FOR_MORE_SECONDS)
+            self._waited_seconds += time.perf_counter() - now_seconds
+            if not is_of_use:
+                return start, stop
 
     def _run_step(self, start: int, stop: int) -> int:
         try:
@@ -318,6 +337,7 @@ class SpanRun:
                 tuple(self._seen_peaks),
                 self._stopped_steps,
                 self._stopped_seconds,
+                self._waited_seconds,
             ),
             packed,
         )
@@ -325,7 +345,7 @@ class SpanRun:
             self._worker.untaken_bytes += packed_bytes
         self._reported_to = stop
         self._steps = 0
-        self._busy_seconds = self._stopped_seconds = 0.0
+        self._busy_seconds = self._stopped_seconds = self._waited_seconds = 0.0
         self._usage = (0.0, 0, 0, 0)
         self._moved_cuts = 0
         self._stopped_steps = 0

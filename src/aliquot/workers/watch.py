@@ -53,7 +53,8 @@ class Watch:
     def add(self, process: int, cell: int, scratch: str | None = None) -> None:
         """A worker was forked; ``cell`` is a descriptor, which stays open."""
         if not self._workers:
-            self._found_at = time.monotonic_ns()  # it has no programs yet: to look takes time that it needs to begin
+            # It has no programs yet, and to look for some takes time that it needs to begin.
+            self._found_at, self._started, self._programs = time.monotonic_ns(), 0, {}
         self._workers[process] = _Watched(process, Cell(cell), scratch)
 
     def remove(self, process: int) -> None:

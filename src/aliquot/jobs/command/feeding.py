@@ -22,7 +22,7 @@ from aliquot.virtual_file.file_source import FileSource
 from aliquot.virtual_file.several import FilesInOrder
 
 # Large enough that neither side waits for the other all the time, small enough that what is in it is soon worked on.
-_PIPE_BYTES = 1024 * 1024
+_PIPE_BYTES = 256 * 1024
 _LONGEST_TERMINATOR_BYTES = 16
 # What sendfile says where a file system or a kind of pipe is not for it.
 _NOT_FOR_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EPERM}
