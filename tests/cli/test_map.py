@@ -180,7 +180,7 @@ def test_bad_units_are_written_to_a_file(place: Path, map_here: Callable[..., Ra
     ran = map_here(function, "lines.txt", *arguments, "--keep-going", "--set-aside", "bad.txt")
     assert ran.code == 1
     assert (place / "bad.txt").read_text() == "bad50\nbad150\n"
-    assert "their input is in bad.txt" in ran.err
+    assert "the input is in bad.txt" in ran.err
 
 
 def test_a_value_is_written_without_bad_units(place: Path, map_here: Callable[..., Ran]) -> None:

@@ -209,3 +209,16 @@ def test_no_runs_are_no_error(aliquot: Callable[..., Ran]) -> None:
     assert (ran.code, ran.out) == (0, "")
     assert "aliquot run --help" in ran.err
     assert "nothing to remove" in aliquot("clean").err
+
+
+def test_a_sam_header_that_is_there_again_and_again_is_warned_of(aliquot: Callable[..., Ran], place: Path) -> None:
+    """The rule sam has it once."""
+    (place / "lines.txt").write_text("read\n" * 20)
+    command = "printf '@SQ\\tSN:x\\n'; cat {n}"
+    ran = aliquot("run", "--split", "n=lines.txt", "--size", "5", "--", command)
+    assert ran.code == 0
+    assert ran.out.count("@SQ") > 1
+    assert "--join stdout=-:sam has it once" in ran.err
+    ran = aliquot("run", "--split", "n=lines.txt", "--size", "5", "--join", "stdout=-:sam", "--", command)
+    assert ran.out.count("@SQ") == 1
+    assert "header" not in ran.err

@@ -25,6 +25,7 @@ from aliquot.outputs import Output, OutputError, find_rule, parse_output, rule_n
         ("x=folder:dir", "folder", "dir"),
         ("x=-", "-", "concat"),
         ("x=-:sam", "-", "sam"),
+        ("x=/dev/stdout:sam", "-", "sam"),
         ("x=out.bin:lines-sorted", "out.bin", "lines-sorted"),
         ("x=out.root:pkg.mod:join", "out.root", "pkg.mod:join"),
         ("x=out:mod:Class.join", "out", "mod:Class.join"),

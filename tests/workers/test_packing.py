@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, PackedLists, pack
+from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, PackedLists, pack, pack_values
 
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(max_size=200),
@@ -23,6 +23,39 @@ def round_trip(packed: Packed) -> Any:
         return packed.load()
     finally:
         packed.close()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        list(np.linspace(0, 1, 100)),
+        list(np.arange(100, dtype=np.int8)),
+        list(np.array([True, False] * 50)),
+        list(np.array([1j, -0.0, np.nan] * 10)),
+        [np.float32(1)] * 7,
+        [*np.linspace(0, 1, 100), 1.0],
+        [np.float64(1)] * 50 + [np.float32(1)] * 50,
+        list(np.array(["a", "bc"] * 50)),
+        list(np.array(["2026-11-17"] * 50, "M8[D]")),
+        [np.zeros(3)] * 10,
+        [],
+    ],
+    ids=str,
+)
+def test_numbers_of_numpy_come_as_they_went(values: list[Any]) -> None:
+    """To the last bit, each of its own type, whether or not they travel as an array."""
+    came = round_trip(pack_values(values))
+    assert type(came) is list
+    assert [type(one) for one in came] == [type(one) for one in values]
+    assert [one.tobytes() if hasattr(one, "tobytes") else one for one in came] == [
+        one.tobytes() if hasattr(one, "tobytes") else one for one in values
+    ]
+
+
+def test_many_numbers_of_numpy_take_no_more_bytes_than_an_array() -> None:
+    """Pickled one by one, each has its type with it."""
+    values = list(np.linspace(0, 1, 1000))
+    assert pack_values(values).total_bytes < 9000 < pack(values).total_bytes
 
 
 def files() -> int:

@@ -47,7 +47,7 @@ def tell_failures(failures: Sequence[Failure], set_aside: str | None) -> None:
     """Name the units that were set aside."""
     from aliquot.running.outcome import count_units
 
-    written = f"; their input is in {set_aside}" if set_aside else ""
+    written = f"; the input is in {set_aside}" if set_aside else ""
     click.echo(f"aliquot: {count_units(failures)} set aside{written}", err=True)
     for failure in failures[:_MOST_SHOWN]:
         click.echo(f"  {in_options(str(failure))}", err=True)
@@ -91,7 +91,7 @@ def tell_failed(directory: RunDirectory, outcome: Outcome, set_aside: str | None
     failures = outcome.failures
     units = sum(failure.stop - failure.start for failure in failures)
     what = "1 unit failed" if units == 1 else f"{format_count(units)} units failed"
-    where = f"; their input is in {set_aside}" if set_aside else ""
+    where = f"; the input is in {set_aside}" if set_aside else ""
     why = "more than --max-failures allows" if outcome.report.units else "and none was done"
     click.echo(f"aliquot: stopped, as {what}, {why}{where}", err=True)
     if failures:

@@ -58,8 +58,8 @@ class _Run(click.Command):
     "--join",
     multiple=True,
     metavar="NAME=PATH[:RULE]",
-    help="An output; {NAME} in the command, else what it prints. Rules: concat, sam, csv, lines-sorted, json-merge, "
-    "sum, dir, module:function. Default: by the end of PATH. Repeatable.",
+    help="An output; {NAME} in the command, else what it prints. PATH is - for standard output. Rules: concat, sam, "
+    "csv, lines-sorted, json-merge, sum, dir, module:function. Default: by the end of PATH. Repeatable.",
 )
 @click.option("--unordered", is_flag=True, help="Outputs may be joined in any order.")
 @click.option("--check", metavar="COMMAND", help="Runs after each step, and fails if its outputs are not good.")

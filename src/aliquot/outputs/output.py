@@ -8,6 +8,8 @@ from aliquot.errors import UsageError
 from aliquot.outputs.rules import find_rule, is_rule_name
 
 STANDARD_OUTPUT = "-"
+# These could not be written beside their places, and then moved there.
+_STANDARD_OUTPUT_PATHS = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 _RULES_BY_SUFFIX = {".sam": "sam", ".csv": "csv", ".tsv": "csv"}
 # What would be made of these by putting pieces one after another cannot be read, or not all of it.
@@ -38,6 +40,8 @@ def parse_output(text: str, *, has_header_row: bool = True) -> Output:
     if not equals or not name.isidentifier():
         raise UsageError(f"{text!r} is not an output: write NAME=PATH or NAME=PATH:RULE, such as sam=out.sam")
     path, rule = _path_and_rule(rest)
+    if path in _STANDARD_OUTPUT_PATHS:
+        path = STANDARD_OUTPUT
     if not path:
         raise UsageError(f"the output {text!r} has no path: write NAME=PATH, or NAME=- for standard output")
     if "\0" in path:

@@ -9,6 +9,8 @@ from aliquot.running.outcome import Failure
 from aliquot.workers.command_stepping import Produced, remove
 from aliquot.workers.packing import Packed
 
+_SAM_HEADERS = (b"@HD\t", b"@SQ\t")
+
 
 class OutputsSink:
     """Appends what a program has written to partial outputs, which are files too, and so outlive this process.
@@ -20,12 +22,14 @@ class OutputsSink:
         self, partials: dict[str, PartialOutput], targets: dict[str, str], spool: str, *, is_same_boot: bool
     ) -> None:
         self.partials = partials
-        self._targets = targets
+        self.targets = targets
         self._spool = spool
         self._is_same_boot = is_same_boot
         self._known_files: set[str] = set()  # of pieces that an earlier sitting has recorded
         self._starts: list[int] = []  # of pieces that were appended since the last checkpoint
         self._files: list[str] = []  # theirs
+        self._pieces: dict[str, int] = {}  # of each output, in this sitting
+        self.with_repeated_headers: list[str] = []  # outputs
 
     def append(self, start: int, stop: int, value: Produced) -> None:
         """Put its files to the ends of the outputs."""
@@ -34,17 +38,26 @@ class OutputsSink:
             if size_of(path) != size:
                 advice = "Does the command leave something running that still writes to it?"
                 raise OutputError(f"was {size} bytes when its step ended, and is not now", path=path, advice=advice)
+            self._look_for_header(name, path)
             self.partials[name].take(path)
             self._files.append(path)
         if start < stop:  # else it is of no unit, and was not recorded
             self._starts.append(start)
+
+    def _look_for_header(self, name: str, path: str) -> None:
+        """Whether what is put together by itself begins with the header of a SAM file again."""
+        self._pieces[name] = pieces = self._pieces.get(name, 0) + 1
+        if pieces == 2 and self.partials[name].rule.name == "concat":
+            with open(path, "rb") as file:
+                if file.read(4) in _SAM_HEADERS:
+                    self.with_repeated_headers.append(name)
 
     def skip(self, failure: Failure) -> None:
         """Nothing was written for them."""
 
     def finish(self, value: Any) -> dict[str, str]:
         """Where the outputs will be: they are moved there by whoever has recorded that all is done."""
-        return dict(self._targets)
+        return dict(self.targets)
 
     def checkpoint(self) -> tuple[list[int], dict[str, Any]]:
         """What was appended since the last time, and the state of all outputs, which is on the disk now."""

@@ -164,6 +164,8 @@ def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Out
         try:
             outcome = run(plan, record)
             record.end("done" if outcome.is_complete else "failed", outcome.report)
+            if sink is not None and _is_told_in_words(plan):
+                _warn_of_repeated_headers(sink)
         except BaseException as error:
             record.break_off(error, is_in_order=isinstance(error, RunInterruptedError) and error.is_in_order)
             if isinstance(error, Exception):
@@ -251,6 +253,15 @@ def _say_what_was_found(plan: Plan, directory: RunDirectory, journal: Journal) -
     of_all = "" if units is None else f" of {format_count(units)}"
     done = f"{format_count(journal.done_units())}{of_all} units are done"
     print(f"aliquot: going on with the run in {directory.path}: {done}", file=sys.stderr)
+
+
+def _warn_of_repeated_headers(sink: OutputsSink) -> None:
+    for name in sink.with_repeated_headers:
+        print(
+            f"aliquot: each part of {name} begins with the header of a SAM file, and so it is in there several times: "
+            f"--join {name}={sink.targets[name]}:sam has it once",
+            file=sys.stderr,
+        )
 
 
 def _is_told_in_words(plan: Plan) -> bool:

@@ -10,7 +10,7 @@ import time
 from aliquot.measuring.usage import directory_bytes
 from aliquot.sizing import ReportPacer
 from aliquot.workers import channel as messages
-from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack
+from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack, pack_values
 from aliquot.workers.stepping import (
     BatchStepper,
     EachStepper,
@@ -358,14 +358,16 @@ class SpanRun:
             self._take_amid_span(self._worker.receive())
 
     def _pack(self, value: Any) -> Packed:
+        # Values one by one are a list; others are whatever the user's function or program has made.
+        pack_it = pack_values if isinstance(self._stepper, EachStepper) else pack
         try:
-            return pack(value)
+            return pack_it(value)
         except MemoryError:
             # What is to be sent takes room beside what is held. The nursery stops us if that is too much.
             self._reports_each_step = True
             self._limit.lift()
             self._allowed_bytes = -1  # to be set again
-            return pack(value)
+            return pack_it(value)
 
     # Memory
 

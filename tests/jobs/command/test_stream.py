@@ -194,6 +194,12 @@ def test_a_program_that_opens_its_pipe_twice_fails_at_once() -> None:
         stream.finish()
 
 
+@pytest.mark.parametrize("text", ["sleep 0.05; cat /dev/stdin", "cat; cat /dev/stdin"])
+def test_a_program_may_open_its_standard_input_anew(text: str) -> None:
+    """Also when all was written, and nobody writes any more."""
+    assert fed(open_stream(f"({text}) < {{x}}"), 0, 100) == b"".join(LINES.splitlines(keepends=True)[:100])
+
+
 def test_checks_and_lengths_are_looked_at() -> None:
     """As after any step."""
     stream = open_stream("head -n 1 < {x}", least_bytes_per_unit=20)

@@ -7,6 +7,7 @@ Nothing here waits: `aliquot.jobs.command.stream` does, for several pipes at onc
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -48,6 +49,7 @@ class FedPipe:
     def __init__(self, name: str, path: str, source: Source) -> None:
         self.name = name
         self.descriptor = -1  # until a program has opened the other end
+        self._place = -1  # the pipe itself, neither read nor written
         self.is_ended = False  # no more is written: all has been, or the reader has closed its end
         self.path = path
         self._source = source
@@ -91,6 +93,8 @@ class FedPipe:
                 return False
             raise
         self.descriptor = descriptor
+        with contextlib.suppress(OSError, AttributeError):  # the system has no such thing
+            self._place = os.open(self.path, os.O_PATH | os.O_CLOEXEC)
         # Nobody would write for a second reader, which so gets an error instead of waiting for ever.
         os.unlink(self.path)
         try:
@@ -120,6 +124,22 @@ class FedPipe:
             self._source.advance(self._stop + 1)
             if self._source.known_units > self._stop:
                 self._content = _Pieces(iter((self._terminator,)))
+
+    def knock(self) -> None:
+        """Let those see the end that have come after it.
+
+        A program may open its standard input anew, as /dev/stdin, when all was written: it would wait for a writer.
+        """
+        if self._place >= 0 and self.descriptor < 0:
+            with contextlib.suppress(OSError):  # nobody is there
+                os.close(os.open(f"/proc/self/fd/{self._place}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+
+    def remove(self) -> None:
+        """The program has ended."""
+        self.close()
+        place, self._place = self._place, -1
+        if place >= 0:
+            os.close(place)
 
     def close(self) -> None:
         """Let the program see the end."""

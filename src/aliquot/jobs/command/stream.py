@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _FIRST_TRY_SECONDS, _LONGEST_TRY_SECONDS = 0.0005, 0.02
 # A program that has opened its pipe waits for us, for a tenth at most of what it took it to come so far.
 _NEXT_TRY = 1.1
+_LONGEST_KNOCK_SECONDS = 0.25
 
 
 class Stream:
@@ -101,13 +102,16 @@ class Stream:
 
     def finish(self) -> dict[str, str]:
         """Let the command see the end of its units, wait for it, and judge it; the path of each output."""
+        next_knock_seconds = _FIRST_TRY_SECONDS
         try:
             while self._exit_code is None:
                 for pipe in self._pipes:
                     pipe.end_last_unit()
                     if pipe.is_open and pipe.has_all:
                         pipe.close()
-                self._wait()
+                    pipe.knock()
+                self._wait(next_knock_seconds)
+                next_knock_seconds = min(_NEXT_TRY * next_knock_seconds, _LONGEST_KNOCK_SECONDS)
             self._close()
         except BaseException:
             self.abort()
@@ -130,7 +134,7 @@ class Stream:
 
     def _close(self) -> None:
         for pipe in self._pipes:
-            pipe.close()
+            pipe.remove()
         if self._ending is not None:
             os.close(self._ending)
             self._ending = None

@@ -66,7 +66,9 @@ class _Sums(Value):
             else:
                 shown = word.decode(errors="backslashreplace")
                 shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
-                raise ValueError(f"has {shown!r} on line {line}, which is no number")
+                raise ValueError(
+                    f"has {shown!r} on line {line}, which is no number: the command must write numbers alone"
+                )
         return numbers
 
     def _plus(self, one: int | Decimal, other: int | Decimal) -> int | Decimal:
