@@ -392,6 +392,14 @@ def test_what_a_program_has_done_counts_though_more_is_to_be_counted(
     assert report.idle_seconds > 0.05
 
 
+def test_who_waits_for_more_is_not_taken_for_hung(numbers: Path, counted_later: list[Callable[[], bool]]) -> None:
+    """It is given an end before its time is up."""
+    counted_later.append(has_lines("ended.txt", 1))
+    outcome = alone("cat {n:pipe} > {out}; echo $$ >> ended.txt", numbers, wall_seconds=2.0, target_seconds=60.0)
+    assert Path("out.txt").read_bytes() == numbers.read_bytes()
+    assert outcome.report.flaky_steps == outcome.report.lost_workers == 0
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
 def test_a_single_worker_gets_what_is_counted_meanwhile(
     numbers: Path, counted_later: list[Callable[[], bool]], told: list[SourceGrew], seconds: float

@@ -88,6 +88,14 @@ def test_a_fast_program_is_fed_much_at_once(place: Path) -> None:
     assert content_of(stepper.take()) == list(range(200_000))
 
 
+def test_programs_that_do_not_read_are_not_started_for_each_unit(place: Path) -> None:
+    """The next one is for more units."""
+    stepper = StreamStepper(command_over(1000, "echo 1 > {out}; : {n:pipe}"), "spool", "failed")
+    stepper.run(0, 1)
+    assert stepper.units_at_once > 1
+    assert content_of(stepper.take()) == [1]
+
+
 def test_a_program_is_given_an_end_after_a_while(place: Path) -> None:
     """Its results count only then."""
     stepper = StreamStepper(command_over(100, "cat < {n} > {out}"), "spool", "failed")

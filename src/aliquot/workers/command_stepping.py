@@ -162,6 +162,7 @@ class StreamStepper(CommandStepper):
         place = self._place_of(start)
         began, startup_seconds = time.perf_counter(), 0.0
         fed_to = start
+        is_reading = True
         stream: Stream | None = None
         try:
             remove(place)
@@ -185,6 +186,8 @@ class StreamStepper(CommandStepper):
             if stream is not None:
                 stream.abort()
             raise self._failure(error, place, start, max(stop, fed_to)) from error
+        if not is_reading:
+            self._adapt(0.0)  # it wants no more than it was fed, or nothing at all: the next one has more units done
         return fed_to
 
     def _feed(self, stream: Stream, start: int, stop: int) -> bool:

@@ -287,7 +287,8 @@ def _close_nursery() -> None:
     if _nursery is not None:
         # It may still be importing, and nobody waits for its workers any more.
         _nursery.kill_itself()
-        _nursery.close()
+        with contextlib.suppress(KeyboardInterrupt):  # it ends anyway, and so do we
+            _nursery.close()
 
 
 def _renew_after_fork() -> None:

@@ -70,7 +70,7 @@ class SpanRun:
         self._is_end = is_end  # nothing waits behind it
         self._reported_to = start
         self._allowed_bytes = 0  # that the limit was set by
-        self._step_start = start
+        self._step_start, self._step_began = start, 0.0
         self._retried_unit = -1  # did not fit, and was tried again with nothing else held
         self._most_units = sys.maxsize  # of the next step, after one that did not fit
         self._reports_each_step = False
@@ -130,7 +130,7 @@ class SpanRun:
                 continue
             self._step_start = start
             waited_before = self._waited_seconds
-            began = time.perf_counter()
+            began = self._step_began = time.perf_counter()
             cell.begin_step(time.monotonic_ns())
             worker.is_in_step = True
             if not self._has_begun:
@@ -189,8 +189,13 @@ class SpanRun:
     def _claim_more(self, units: int, wait: Callable[[float], bool], until_seconds: float) -> tuple[int, int]:
         """Further units for a step that can take some, none beyond what would fit.
 
-        For those that are not known yet it waits, unless ``wait`` says that they are of no use any more.
+        For those that are not known yet it waits, unless ``wait`` says that they are of no use any more. A step that
+        would be stopped if it took too long is given no more after half of that time.
         """
+        if self._cell.wall_seconds:
+            until_seconds = min(until_seconds, self._step_began + self._cell.wall_seconds / 2)
+        if time.perf_counter() >= until_seconds:
+            return 0, 0
         most_units = 1 if self._sizer.is_one_by_one else min(self._most_units, self._sizer.fitting_units)
         room = most_units - (self._cell.claimed_to - self._step_start)
         wanted = max(0, int(min(units, room)))
