@@ -27,7 +27,7 @@ _SHORTEST_FED_SECONDS, _LONGEST_FED_SECONDS = 0.02, 0.1
 # A program that fails with less room than this on the disk has failed for want of it.
 _FULL_BYTES = 256 << 10
 # However fast a program reads, it is fed no more at once.
-_FED_BYTES = 512 << 10
+_FED_BYTES = 128 << 10
 
 
 class Produced(NamedTuple):
