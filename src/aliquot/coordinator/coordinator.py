@@ -669,7 +669,7 @@ class Coordinator:
         worker.span_seconds = 0.0
         worker.attempts, worker.error, worker.blaming = taken.attempts, taken.error, taken.avoid
         worker.is_drained = False
-        worker.is_open = self._expected_workers == 1 and taken.stop == self.units and self._is_growing(taken)
+        worker.is_open = self._may_grow(taken)
         if allowed_bytes is not None:
             self._budget.reserve(worker, allowed_bytes)
         worker.model, worker.is_compared = tail_of, False
@@ -705,9 +705,10 @@ class Coordinator:
             )
         )
 
-    def _is_growing(self, taken: Waiting) -> bool:
-        """Whether what is still to be counted may follow these units in one span."""
-        return taken.is_fresh and not self.is_complete and not self.is_stopping
+    def _may_grow(self, taken: Waiting) -> bool:
+        """Whether what is still to be counted is to follow these units in one span: nobody else wants it."""
+        is_last = taken.stop == self.units and not self.is_complete
+        return is_last and self._expected_workers == 1 and taken.is_fresh and not self.is_stopping
 
     def _promise_tail(self, worker: Worker, now_seconds: float, commands: list[Command]) -> bool:
         """Have the span that ends last trimmed for an idle worker, if that helps."""

@@ -164,14 +164,14 @@ def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Out
         try:
             outcome = run(plan, record)
             record.end("done" if outcome.is_complete else "failed", outcome.report)
-            if sink is not None and _is_told_in_words(plan):
-                _warn_of_repeated_headers(sink)
         except BaseException as error:
             record.break_off(error, is_in_order=isinstance(error, RunInterruptedError) and error.is_in_order)
             if isinstance(error, Exception):
                 again = "; once this is mended, the same again goes on from there" if _must_be_mended(error) else ""
                 error.add_note(f"aliquot: what is done is recorded in {directory.path}{again}")
             raise
+        if sink is not None and _is_told_in_words(plan):
+            _warn_of_repeated_headers(sink)
         if outcome.is_complete:
             _remove_pieces(directory)
             _remove_all_but(directory.failed, {f"unit-{failure.start}" for failure in outcome.failures})
