@@ -32,7 +32,8 @@ def _main() -> None:
     if sys.argv[1:2] == ["run"] and not {"-h", "--help", "--dry-run"} & set(sys.argv):
         from aliquot.workers.nursery import the_nursery
 
-        the_nursery(("aliquot.workers.command_stepping",), is_small=False)
+        # The second removes what a program leaves, for which the end of a run would wait.
+        the_nursery(("aliquot.workers.command_stepping", "shutil"), is_small=False)
     from aliquot import cli
 
     cli.main()

@@ -8,9 +8,8 @@ read only those you trust.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import math
-import pickle
 from typing import Any
 
 from aliquot.errors import DescriptionError
@@ -43,13 +42,15 @@ def encode_value(value: object) -> Description:
     """A result as JSON: itself where JSON says it exactly, else pickled."""
     if _is_exact_json(value):
         return {"json": value}
+    import pickle  # slow to import, and not for most
+
     try:
         data = pickle.dumps(value, protocol=5)
     except Exception as error:
         raise DescriptionError(
             f"a result of type {type(value).__name__} cannot be described: it cannot be pickled ({error})"
         ) from error
-    return {"pickle": base64.b64encode(data).decode("ascii")}
+    return {"pickle": binascii.b2a_base64(data, newline=False).decode("ascii")}
 
 
 def decode_value(encoded: Description) -> Any:
@@ -58,8 +59,10 @@ def decode_value(encoded: Description) -> Any:
         case {"json": value}:
             return value
         case {"pickle": str(text)}:
+            import pickle
+
             try:
-                return pickle.loads(base64.b64decode(text))
+                return pickle.loads(binascii.a2b_base64(text))
             except Exception as error:
                 raise DescriptionError(f"a described result cannot be unpickled: {error}") from error
     raise DescriptionError(f"this does not describe a value: {encoded!r:.200}")

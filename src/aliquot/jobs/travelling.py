@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -46,7 +46,7 @@ class TravellingFunction:
                 import cloudpickle  # slow to import, and not for functions of a module
 
                 try:
-                    function = cloudpickle.loads(base64.b64decode(text))
+                    function = cloudpickle.loads(binascii.a2b_base64(text))
                 except Exception as error:
                     raise DescriptionError(
                         f"a pickled function cannot be rebuilt: {type(error).__name__}: {error}. "
@@ -65,7 +65,7 @@ def _describe(function: Callable[..., Any]) -> Description:
     import cloudpickle
 
     try:
-        return {"cloudpickle": base64.b64encode(cloudpickle.dumps(function)).decode("ascii")}
+        return {"cloudpickle": binascii.b2a_base64(cloudpickle.dumps(function), newline=False).decode("ascii")}
     except Exception as error:
         raise JobError(
             f"the function {function!r} cannot be sent to another process: {type(error).__name__}: {error}. "

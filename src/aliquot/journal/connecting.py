@@ -16,13 +16,16 @@ import fcntl
 import os
 import shutil
 import sqlite3
-import tempfile
 import time
+from typing import TYPE_CHECKING
 
 from aliquot.journal.errors import JournalError
 from aliquot.journal.explaining import damaged, explain, explain_os_error, may_not_be_written, primary_code
 from aliquot.journal.locating import as_uri
 from aliquot.journal.schema import check_schema
+
+if TYPE_CHECKING:
+    import tempfile
 
 _COPY_TRIES = 20
 _PAUSE_SECONDS = 0.05
@@ -67,6 +70,8 @@ def connect_to_read(path: str) -> tuple[sqlite3.Connection, tempfile.TemporaryDi
 
 def do_locks_work(directory: str) -> bool:
     """Try, on a file that nobody else knows. Where none can be made, locks are not what is missing."""
+    import tempfile  # slow to import, and not needed where all is well
+
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             try:
@@ -125,6 +130,8 @@ def _open_to_read(uri: str, path: str) -> sqlite3.Connection:
 
 
 def _open_a_copy(path: str) -> tuple[sqlite3.Connection, tempfile.TemporaryDirectory[str]]:
+    import tempfile
+
     try:
         directory = tempfile.TemporaryDirectory(prefix="aliquot-")
     except OSError as error:
@@ -165,6 +172,8 @@ def _copy_as_of_one_moment(path: str, copy: str) -> None:
 
 
 def _no_place_for_a_copy(error: OSError, path: str) -> JournalError:
+    import tempfile
+
     return JournalError(
         f"cannot be copied to {tempfile.gettempdir()} to be read: {error.strerror}",
         path=path,

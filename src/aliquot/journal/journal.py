@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import tempfile
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.errors import UsageError
 from aliquot.journal.connecting import connect_to_read, connect_to_write
@@ -12,6 +11,9 @@ from aliquot.journal.errors import JournalError
 from aliquot.journal.explaining import explain
 from aliquot.journal.json_text import from_json, to_json
 from aliquot.journal.schema import make_journal
+
+if TYPE_CHECKING:
+    import tempfile
 
 _EVENTS_AT_ONCE = 5000
 

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import os
-import string
 
-_AS_IT_IS = frozenset(f"{string.ascii_letters}{string.digits}_.-~/".encode())
+_AS_IT_IS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-~/")
 
 
 def as_uri(path: str, mode: str, *, vfs: str | None = None, immutable: bool = False) -> str:

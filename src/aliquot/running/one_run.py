@@ -53,42 +53,56 @@ def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
     if plan.keeping is not None:
         from aliquot.running.recorded import run_recorded
 
-        return run_recorded(plan, plan.keeping, lambda plan, record: _run(plan, record=record))
+        return run_recorded(plan, plan.keeping, Staff, _run_and_record)
     if workers.inside_worker or not plan.units:
         return run_here(plan.counted())
-    return _run(plan, flow)
+    return _run(plan, Staff(plan), flow)
 
 
-def _run(plan: Plan, flow: _Flow | None = None, record: Record | None = None) -> Outcome:
-    if record is not None and not plan.units:
-        return _run_on_nothing(plan, record)
-    if plan.options.set_aside is not None:
-        check_set_aside(plan.view, plan.options.set_aside)
+class Staff(contextlib.ExitStack):
+    """The workers of a run, which get ready while the rest does, and what shows how far it is."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        options = plan.options
+        work = Work(
+            plan.stepper,
+            plan.expected_units,
+            plan.sent_items,
+            plan.target_seconds,
+            options.target_bytes,
+            options.wall_seconds,
+            options.disk_bytes,
+            plan.step_cores,
+            joins_reports=plan.keeping is None and isinstance(plan.stepper, EachStepper),
+        )
+        self.progress = make_progress(options.progress, plan.label)
+        self.callback(self.progress.close)
+        try:
+            self.workplace = options.site.start(work, self.progress)
+        except BaseException:
+            self.close()
+            raise
+        self.callback(self.workplace.close)
+
+
+def _run_and_record(plan: Plan, record: Record, staff: Staff | None) -> Outcome:
+    return _run_on_nothing(plan, record) if staff is None else _run(plan, staff, record=record)
+
+
+def _run(plan: Plan, staff: Staff, flow: _Flow | None = None, record: Record | None = None) -> Outcome:
     began_seconds = time.monotonic()
     key = learned.fingerprint(*plan.functions)
-    options = plan.options
-    work = Work(
-        plan.stepper,
-        plan.expected_units,
-        plan.sent_items,
-        plan.target_seconds,
-        options.target_bytes,
-        options.wall_seconds,
-        options.disk_bytes,
-        plan.step_cores,
-        joins_reports=record is None and isinstance(plan.stepper, EachStepper),
-    )
+    options, progress, workplace = plan.options, staff.progress, staff.workplace
     tally = Tally()
     stopper = Stopper()
     recorder: Recorder = Unrecorded() if record is None else record.recorder
     # Whatever happens, and whatever fails while it is left, all of this is closed.
-    with contextlib.ExitStack() as stack:
-        progress = make_progress(options.progress, plan.label)
-        stack.callback(progress.close)
+    with staff, contextlib.ExitStack() as stack:
+        if options.set_aside is not None:
+            check_set_aside(plan.view, options.set_aside)
         results = Results(plan.sink, plan.join, plan.locate)
         stack.callback(results.close)
-        workplace = options.site.start(work, progress)
-        stack.callback(workplace.close)
         if flow is not None:
             stack.callback(flow.finished)
             flow.started(workplace)

@@ -28,6 +28,7 @@ from aliquot.running.stopping import RunInterruptedError
 if TYPE_CHECKING:
     from aliquot.coordinator import Restored
     from aliquot.outputs import Output, PartialOutput
+    from aliquot.running.one_run import Staff
     from aliquot.running.outputs_sink import OutputsSink
     from aliquot.running.plan import Plan
     from aliquot.running.results import Results
@@ -142,10 +143,14 @@ class Record:
                 self.journal.commit()
 
 
-def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Outcome]) -> Outcome:
-    """Run it, or go on with it, in its directory. ``run`` runs a plan and records it."""
+def run_recorded(
+    plan: Plan, keeping: Keeping, hire: Callable[[Plan], Staff], run: Callable[[Plan, Record, Staff | None], Outcome]
+) -> Outcome:
+    """Run it, or go on with it, in its directory. ``run`` runs a plan with the staff that it has, and records it."""
     directory = RunDirectory(keeping.directory)
     with directory.hold(keeping.command_line), contextlib.ExitStack() as stack:
+        # They get ready while the journal is opened.
+        staff = stack.enter_context(hire(plan)) if plan.units else None
         journal = open_journal(directory, keeping)
         stack.callback(journal.close)
         if journal.get("status") == "done" and keeping.outputs:
@@ -162,7 +167,7 @@ def run_recorded(plan: Plan, keeping: Keeping, run: Callable[[Plan, Record], Out
         record = Record(directory, journal, keeping, sink)
         _say_what_was_found(plan, directory, journal)
         try:
-            outcome = run(plan, record)
+            outcome = run(plan, record, staff)
             record.end("done" if outcome.is_complete else "failed", outcome.report)
         except BaseException as error:
             record.break_off(error, is_in_order=isinstance(error, RunInterruptedError) and error.is_in_order)

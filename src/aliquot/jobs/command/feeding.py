@@ -22,8 +22,9 @@ from aliquot.virtual_file import Source
 from aliquot.virtual_file.file_source import FileSource
 from aliquot.virtual_file.several import FilesInOrder
 
-# Large enough that neither side waits for the other all the time, small enough that what is in it is soon worked on.
-_PIPE_BYTES = 256 * 1024
+# Large enough that neither side waits for the other all the time, small enough that what is in it is soon worked on;
+# for each core that the program has, up to what systems allow.
+_PIPE_BYTES, _LARGEST_PIPE_BYTES = 256 << 10, 1 << 20
 _LONGEST_TERMINATOR_BYTES = 16
 # What sendfile says where a file system or a kind of pipe is not for it.
 _NOT_FOR_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EPERM}
@@ -46,8 +47,9 @@ def check_can_be_streamed(name: str, source: Source) -> None:
 class FedPipe:
     """A named pipe with what is to be written into it."""
 
-    def __init__(self, name: str, path: str, source: Source) -> None:
+    def __init__(self, name: str, path: str, source: Source, *, cores: int = 1) -> None:
         self.name = name
+        self._pipe_bytes = min(_PIPE_BYTES * cores, _LARGEST_PIPE_BYTES)
         self.descriptor = -1  # until a program has opened the other end
         self._place = -1  # the pipe itself, neither read nor written
         self.is_ended = False  # no more is written: all has been, or the reader has closed its end
@@ -98,7 +100,7 @@ class FedPipe:
         # Nobody would write for a second reader, which so gets an error instead of waiting for ever.
         os.unlink(self.path)
         try:
-            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, self._pipe_bytes)
         except (OSError, AttributeError):
             pass  # it is as large as the system allows, then
         return True

@@ -45,7 +45,7 @@ class Stream:
         self._next_try_seconds = _FIRST_TRY_SECONDS
         for name, source in command.sources.items():
             path = self._step.words[f"{name}:pipe"] = self._step.path_of(name)
-            self._pipes.append(FedPipe(name, path, source))
+            self._pipes.append(FedPipe(name, path, source, cores=cores))
         self.process = self._step.start_command()
         try:
             self._ending = os.pidfd_open(self.process)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from aliquot.errors import Malformed, MissingExtraError
@@ -15,7 +14,6 @@ _ONLY_FOUR_LINES = (
 )
 
 
-@dataclass(frozen=True, eq=False)
 class Fastq(Format):
     """A unit is a read: four lines. Records are `dnaio.SequenceRecord`."""
 
