@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # What else to install: EXTRAS=,coffea (1 GB) lets the tests of coffea run.
 EXTRAS ?=
+# Hundreds of tests start Python anew: each would compile all of it again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test lint types layers check bench states tools clean
 

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -39,7 +40,7 @@ def kill_itself(_: int) -> int:
 
 def hang(_: int) -> int:
     while True:
-        pass
+        time.sleep(0.001)  # the cores are for other tests
 
 
 def hang_deaf(_: int) -> int:
