@@ -32,7 +32,7 @@ def _main() -> None:
     if sys.argv[1:2] == ["run"] and not {"-h", "--help", "--dry-run"} & set(sys.argv):
         from aliquot.workers.nursery import the_nursery
 
-        # The second removes what a program leaves, for which the end of a run would wait.
+        # shutil is to remove what a program leaves, and the end of a run would wait for its import.
         the_nursery(("aliquot.workers.command_stepping", "shutil"), is_small=False)
     from aliquot import cli
 

@@ -277,7 +277,7 @@ def test_what_cannot_be_copied_is_merged_nevertheless() -> None:
     [
         (True, False, "both may have to be true.*operator.and_"),
         ({"cuts": {"passed": True}}, {"cuts": {"passed": True}}, r'result\["cuts"\]\["passed"\].*have to be true'),
-        ((1, 2), (3,), "may be several values, or items.*return a list or a dict"),
+        ((1, 2), (3,), "may be several values, or items.*return a dict of what is to be added up"),
         ({"dataset": "DY"}, {"dataset": "DY"}, r'result\["dataset"\].*may be a name, or text'),
     ],
 )

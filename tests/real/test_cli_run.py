@@ -366,6 +366,9 @@ def test_a_file_says_what_to_run(place: Path) -> None:
     ran = aliquot(place, "run", "--config", "job.toml", "--split", "text=few.txt", "--join", "out=few.out")
     assert (place / "few.out").read_text() == expected(place).replace("x", "a")
     assert aliquot(place, "resume", "few.out").returncode == 0
+    assert "--fresh" in aliquot(place, "resume", "few.out").stderr
+    anew = aliquot(place, "resume", "few.out", "--fresh")
+    assert (anew.returncode, "done already" in anew.stderr) == (0, False)
 
 
 def test_plain_lines_without_colours(place: Path) -> None:

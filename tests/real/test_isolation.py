@@ -25,6 +25,7 @@ from tests.running.bad_functions import (
     fail_first_time,
     fill_memory,
     hang,
+    hang_busily,
     hang_deaf,
     hang_stubbornly,
     kill_itself,
@@ -46,6 +47,7 @@ FEW_WAYS = [
     (overflow_the_stack, "died", "SIGSEGV"),
 ]
 MORE_WAYS = [
+    (hang_busily, "hung", "longer than wall_seconds"),
     (hang_deaf, "hung", "longer than wall_seconds"),
     (hang_stubbornly, "hung", "longer than wall_seconds"),
     (recurse_without_end, "raised", "RecursionError"),

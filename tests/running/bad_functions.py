@@ -43,6 +43,11 @@ def hang(_: int) -> int:
         time.sleep(0.001)  # the cores are for other tests
 
 
+def hang_busily(_: int) -> int:
+    while True:
+        pass
+
+
 def hang_deaf(_: int) -> int:
     """As a library that hangs in C: no signal that can be handled helps."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

@@ -54,6 +54,13 @@ def test_a_note_names_the_unit() -> None:
     assert "unit 16 (13)" in notes_of(caught.value)
 
 
+def test_nothing_is_suggested_that_the_value_does_not_have() -> None:
+    """Python would look for it in what it is raised by here."""
+    with pytest.raises(AttributeError, match="has no attribute 'valu'") as caught:
+        aliquot.map(lambda word: word.valu, ["a"], on=TWO)
+    assert caught.value.name is None
+
+
 def test_the_cause_is_the_traceback_of_the_worker() -> None:
     """It shows the line of the function that raised."""
     with pytest.raises(TeapotError) as caught:

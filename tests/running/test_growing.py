@@ -25,7 +25,7 @@ from aliquot.virtual_file import VirtualFile
 from aliquot.virtual_file.scanning import ScannedUnits
 from aliquot.workers.packing import Packed
 
-# As few as there may be, as each of them takes time: 12 MB.
+# As few as there may be, as each of them takes time: 12 MB are counted in three pieces.
 _LINES, _LINE_BYTES = 120_000, 100
 _LONG = b"ACGT" * 25
 

@@ -15,6 +15,7 @@ from aliquot.errors import UsageError
 
 @click.command()
 @run_argument
+@click.option("--fresh", is_flag=True, help="Begin anew, whatever the run has done.")
 @click.option("--resume-anyway", is_flag=True, help="Though inputs or programs changed.")
 @add_limit_options
 @click.option("--json", "as_json", is_flag=True, help="Events, one a line, as in aliquot run.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import binascii
 import math
+from _pickle import dumps, loads  # without what pickle imports besides
 from typing import Any
 
 from aliquot.errors import DescriptionError
@@ -42,10 +43,8 @@ def encode_value(value: object) -> Description:
     """A result as JSON: itself where JSON says it exactly, else pickled."""
     if _is_exact_json(value):
         return {"json": value}
-    import pickle  # slow to import, and not for most
-
     try:
-        data = pickle.dumps(value, protocol=5)
+        data = dumps(value, protocol=5)
     except Exception as error:
         raise DescriptionError(
             f"a result of type {type(value).__name__} cannot be described: it cannot be pickled ({error})"
@@ -59,10 +58,8 @@ def decode_value(encoded: Description) -> Any:
         case {"json": value}:
             return value
         case {"pickle": str(text)}:
-            import pickle
-
             try:
-                return pickle.loads(binascii.a2b_base64(text))
+                return loads(binascii.a2b_base64(text))
             except Exception as error:
                 raise DescriptionError(f"a described result cannot be unpickled: {error}") from error
     raise DescriptionError(f"this does not describe a value: {encoded!r:.200}")

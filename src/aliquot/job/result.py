@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -43,8 +44,6 @@ class Failed(Struct, frozen=True):
     @classmethod
     def from_exception(cls, error: BaseException) -> Failed:
         """Keep what a person needs of an exception, and nothing that holds memory."""
-        import traceback
-
         return cls(
             error="".join(traceback.format_exception_only(error)).strip(),
             traceback="".join(traceback.format_exception(error)),

@@ -29,7 +29,7 @@ _NUMBERS = frozenset((int, float, complex))
 _TEXT = frozenset((str, bytes))
 _AMBIGUOUS = (*_TEXT, bool, type(None))
 _ATOMIC = _NUMBERS | set(_AMBIGUOUS)
-_FOR_TUPLES = "join=..., or return a list or a dict"
+_FOR_TUPLES = "join=..., or return a dict of what is to be added up (of np.histogram only its counts, [0])"
 _LONGEST_KEY = 60
 _LONGEST_AXES = 200
 

@@ -70,9 +70,9 @@ def connect_to_read(path: str) -> tuple[sqlite3.Connection, tempfile.TemporaryDi
 
 def do_locks_work(directory: str) -> bool:
     """Try, on a file that nobody else knows. Where none can be made, locks are not what is missing."""
-    import tempfile  # slow to import, and not needed where all is well
-
     try:
+        import tempfile  # slow to import, and not needed where all is well
+
         with tempfile.TemporaryFile(dir=directory) as file:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -11,11 +11,12 @@ from aliquot.journal.holder import Hold, Holder, find_holder, is_of_one_who_want
 
 # Where runs are, in the working directory.
 RUNS_DIRECTORY = ".aliquot"
-# All that a run has there.
 # So often a run is made and held that somebody else removes at the same time.
 _TRIES = 5
+# All that a run has there.
 _OWN_DIRECTORIES = frozenset(("spool", "partial", "failed"))
-_OWN_NAMES = frozenset(("journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "holder")) | _OWN_DIRECTORIES
+_OWN_FILES = frozenset(("journal.sqlite", "journal.sqlite.new", "journal.sqlite-wal", "journal.sqlite-shm", "holder"))
+_OWN_NAMES = _OWN_FILES | _OWN_DIRECTORIES
 
 
 class RunDirectory:

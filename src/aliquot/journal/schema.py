@@ -52,12 +52,14 @@ def make_journal(path: str, identity: dict[str, Any]) -> None:
         finally:
             os.close(descriptor)
         os.replace(unfinished, path)
-    except OSError as error:
-        raise explain_os_error(error, path) from error
-    except sqlite3.Error as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
-        raise explain(error, path) from error
+        if isinstance(error, OSError):
+            raise explain_os_error(error, path) from error
+        if isinstance(error, sqlite3.Error):
+            raise explain(error, path) from error
+        raise
 
 
 def _write(path: str, identity: dict[str, Any]) -> None:

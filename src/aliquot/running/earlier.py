@@ -78,8 +78,8 @@ def look_at_earlier(keeping: Keeping) -> Earlier:
     return Earlier("new")
 
 
-def open_journal(directory: RunDirectory, keeping: Keeping) -> Journal:
-    """The journal to go on with, or a new one."""
+def open_journal(directory: RunDirectory, keeping: Keeping, before_new: Callable[[], None] = lambda: None) -> Journal:
+    """The journal to go on with, or a new one; ``before_new`` is called when nothing is refused and it is to be made."""
     path = directory.journal_path
     if os.path.exists(path) and not keeping.is_fresh:
         journal = Journal.open(path)
@@ -95,12 +95,17 @@ def open_journal(directory: RunDirectory, keeping: Keeping) -> Journal:
         journal.close()
     # What was done is not given up for a run that is refused.
     _check_targets(keeping, _made_by(path))
+    before_new()
     identity = keeping.identity(None)
     if os.path.exists(path):
         directory.clear()
     journal = Journal.create(path, identity)
-    journal.set("found", {output.path: state_of(output.path) for output in keeping.outputs})
-    journal.commit()
+    try:
+        journal.set("found", {output.path: state_of(output.path) for output in keeping.outputs})
+        journal.commit()
+    except BaseException:
+        journal.close()  # else this very process would be the one that has it in use
+        raise
     return journal
 
 

@@ -56,14 +56,19 @@ def run_plan(plan: Plan, flow: _Flow | None = None) -> Outcome:
         return run_recorded(plan, plan.keeping, Staff, _run_and_record)
     if workers.inside_worker or not plan.units:
         return run_here(plan.counted())
-    return _run(plan, Staff(plan), flow)
+    return _run(plan, flow)
 
 
-class Staff(contextlib.ExitStack):
-    """The workers of a run, which get ready while the rest does, and what shows how far it is."""
+class Staff:
+    """The workers of a run, and what shows how far it is.
+
+    To close it again does nothing: who runs something with it does so when that is done, and who hired it for them in
+    any case.
+    """
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__()
+        self.began_seconds = time.monotonic()
+        self._closing = contextlib.ExitStack()
         options = plan.options
         work = Work(
             plan.stepper,
@@ -77,32 +82,40 @@ class Staff(contextlib.ExitStack):
             joins_reports=plan.keeping is None and isinstance(plan.stepper, EachStepper),
         )
         self.progress = make_progress(options.progress, plan.label)
-        self.callback(self.progress.close)
+        self._closing.callback(self.progress.close)
         try:
             self.workplace = options.site.start(work, self.progress)
         except BaseException:
-            self.close()
+            self._closing.close()
             raise
-        self.callback(self.workplace.close)
+        self._closing.callback(self.workplace.close)
+
+    def __enter__(self) -> Staff:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._closing.close()
 
 
 def _run_and_record(plan: Plan, record: Record, staff: Staff | None) -> Outcome:
-    return _run_on_nothing(plan, record) if staff is None else _run(plan, staff, record=record)
+    return _run(plan, record=record, staff=staff) if plan.units else _run_on_nothing(plan, record)
 
 
-def _run(plan: Plan, staff: Staff, flow: _Flow | None = None, record: Record | None = None) -> Outcome:
-    began_seconds = time.monotonic()
+def _run(plan: Plan, flow: _Flow | None = None, *, record: Record | None = None, staff: Staff | None = None) -> Outcome:
+    """Run it with the staff that is there already, if there is one."""
+    options = plan.options
+    if options.set_aside is not None:
+        check_set_aside(plan.view, options.set_aside)
     key = learned.fingerprint(*plan.functions)
-    options, progress, workplace = plan.options, staff.progress, staff.workplace
     tally = Tally()
     stopper = Stopper()
     recorder: Recorder = Unrecorded() if record is None else record.recorder
     # Whatever happens, and whatever fails while it is left, all of this is closed.
-    with staff, contextlib.ExitStack() as stack:
-        if options.set_aside is not None:
-            check_set_aside(plan.view, options.set_aside)
+    with contextlib.ExitStack() as stack:
         results = Results(plan.sink, plan.join, plan.locate)
         stack.callback(results.close)
+        staff = stack.enter_context(staff or Staff(plan))
+        workplace = staff.workplace
         if flow is not None:
             stack.callback(flow.finished)
             flow.started(workplace)
@@ -114,7 +127,7 @@ def _run(plan: Plan, staff: Staff, flow: _Flow | None = None, record: Record | N
             workplace,
             results,
             tally=tally,
-            watcher=progress,
+            watcher=staff.progress,
             recorder=recorder,
             stopper=stopper,
             growing=plan.growing,
@@ -128,7 +141,7 @@ def _run(plan: Plan, staff: Staff, flow: _Flow | None = None, record: Record | N
         write_set_aside(plan.view, failures, options.set_aside)
     if coordinator.is_halted:
         _raise_interrupted(record, stopper)
-    report = _make_report(coordinator, workplace, tally, results, time.monotonic() - began_seconds)
+    report = _make_report(coordinator, workplace, tally, results, time.monotonic() - staff.began_seconds)
     # Where all units failed there is nothing to join, and so no value, however many may fail.
     has_value = plan.is_streamed or results.outcome is not None or coordinator.done_units > 0
     is_complete = has_value and not coordinator.is_stopping

@@ -233,6 +233,8 @@ def raise_failures(failures: tuple[Failure, ...], max_failures: float | None = N
     # Raised here, SystemExit would end the user's program, and StopIteration a loop, without a word.
     if isinstance(first.exception, Exception) and not isinstance(first.exception, StopIteration):
         error = first.exception
+        if isinstance(error, AttributeError) and error.name is None and error.obj is None:
+            error.obj = ""  # else Python takes it for one of `Outcome.value`, and suggests what that has
         if len(failures) > 1:
             others = _told_in_short(failures[1:])
             add_note(error, f"aliquot: {len(failures)} failures, of which this is the first; also {others}")

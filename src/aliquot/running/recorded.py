@@ -13,6 +13,7 @@ import datetime
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -37,12 +38,19 @@ if TYPE_CHECKING:
 class Record:
     """The journal of one sitting, as a run needs it."""
 
-    def __init__(self, directory: RunDirectory, journal: Journal, keeping: Keeping, sink: OutputsSink | None) -> None:
+    def __init__(
+        self,
+        directory: RunDirectory,
+        journal: Journal,
+        keeping: Keeping,
+        sink: OutputsSink | None,
+        began_seconds: float,
+    ) -> None:
         self.directory = directory
         self.journal = journal
         self._keeping = keeping
         self._sink = sink
-        self.recorder = JournalRecorder(journal, sink, journal.get("run_seconds", 0.0))
+        self.recorder = JournalRecorder(journal, sink, began_seconds - journal.get("run_seconds", 0.0))
 
     def begin(self, plan: Plan, cores: int, allowed_bytes: int | None) -> None:
         """Record that there is another sitting."""
@@ -148,10 +156,15 @@ def run_recorded(
 ) -> Outcome:
     """Run it, or go on with it, in its directory. ``run`` runs a plan with the staff that it has, and records it."""
     directory = RunDirectory(keeping.directory)
+    staff: Staff | None = None
     with directory.hold(keeping.command_line), contextlib.ExitStack() as stack:
-        # They get ready while the journal is opened.
-        staff = stack.enter_context(hire(plan)) if plan.units else None
-        journal = open_journal(directory, keeping)
+
+        def hire_for_new() -> None:
+            """They get ready while the journal is made."""
+            nonlocal staff
+            staff = stack.enter_context(hire(plan)) if plan.units else None
+
+        journal = open_journal(directory, keeping, hire_for_new)
         stack.callback(journal.close)
         if journal.get("status") == "done" and keeping.outputs:
             _remove_pieces(directory)
@@ -164,7 +177,7 @@ def run_recorded(
             sink = _open_sink(directory, journal, keeping.outputs)
             stack.callback(sink.close)
             plan = plan._replace(sink=sink)
-        record = Record(directory, journal, keeping, sink)
+        record = Record(directory, journal, keeping, sink, time.monotonic() if staff is None else staff.began_seconds)
         _say_what_was_found(plan, directory, journal)
         try:
             outcome = run(plan, record, staff)

@@ -55,10 +55,10 @@ class DurableSink(Protocol):
 class JournalRecorder:
     """Records in a journal. ``since_seconds`` is what earlier sittings took."""
 
-    def __init__(self, journal: Journal, sink: DurableSink | None, since_seconds: float) -> None:
+    def __init__(self, journal: Journal, sink: DurableSink | None, began_seconds: float) -> None:
         self._journal = journal
         self._sink = sink
-        self._began_seconds = time.monotonic() - since_seconds
+        self._began_seconds = began_seconds  # as if earlier sittings had been just before
         self._commit_seconds = 0.0
         self._checkpoint_seconds = 0.0
         self._is_dirty = False

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from aliquot.jobs.command import CommandError, Stream, run_step, size_of
+from aliquot.jobs.command import CommandError, Stream, pipe_bytes, run_step, size_of
 from aliquot.outputs import OutputError, Rule, find_rule, join_pieces
 from aliquot.outputs.errors import naming
 from aliquot.workers.stepping import UnitError
@@ -26,8 +26,8 @@ _STREAM_STARTUPS = 50
 _SHORTEST_FED_SECONDS, _LONGEST_FED_SECONDS = 0.02, 0.1
 # A program that fails with less room than this on the disk has failed for want of it.
 _FULL_BYTES = 256 << 10
-# However fast a program reads, it is fed no more at once, for each core that it has: half of what a pipe holds.
-_FED_BYTES, _MOST_FED_BYTES = 128 << 10, 512 << 10
+# However fast a program reads, it is fed no more at once than this part of what its pipe holds.
+_FED_PART = 0.5
 
 
 class Produced(NamedTuple):
@@ -153,7 +153,7 @@ class StreamStepper(CommandStepper):
     def __init__(self, command: Command, spool: str, failed: str, cores: int = 1) -> None:
         super().__init__(command, spool, failed, cores)
         self._unit_bytes = mean_unit_bytes(command)
-        self._most_at_once = max(1, int(min(_FED_BYTES * cores, _MOST_FED_BYTES) / self._unit_bytes))
+        self._most_at_once = max(1, int(_FED_PART * pipe_bytes(cores) / self._unit_bytes))
         self.units_at_once = 1
         self.claim_more: Callable[[int, Callable[[float], bool], float], tuple[int, int]] = lambda *_: (0, 0)
 

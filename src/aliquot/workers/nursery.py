@@ -30,7 +30,7 @@ _MOST_BORN_PART = 0.25
 # Workers that are forked before anybody asks, while the parent still plans what they will do.
 _MOST_SPARES = 8
 # To have these at hand or not makes little difference.
-_LIGHT = {"cloudpickle", "aliquot.workers.command_stepping"}
+_LIGHT = {"cloudpickle", "aliquot.workers.command_stepping", "shutil"}
 
 
 class Nursery:

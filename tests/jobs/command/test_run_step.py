@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,7 @@ def test_a_wait_that_is_broken_off_leaves_no_program_behind() -> None:
 
     def interrupt() -> None:
         endings.extend(os.pidfd_open(int(number)) for number in Path("started").read_text().split())
+        time.sleep(0.2)  # by now it is waited for
         os.kill(os.getpid(), signal.SIGUSR1)
 
     def give_up(*_: object) -> None:

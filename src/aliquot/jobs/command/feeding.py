@@ -22,12 +22,17 @@ from aliquot.virtual_file import Source
 from aliquot.virtual_file.file_source import FileSource
 from aliquot.virtual_file.several import FilesInOrder
 
-# Large enough that neither side waits for the other all the time, small enough that what is in it is soon worked on;
-# for each core that the program has, up to what systems allow.
+# For each core that a program has: large enough that neither side waits for the other all the time, small enough that
+# what is in the pipe is soon worked on. Beyond the largest, Linux asks for privileges, unless it is set up otherwise.
 _PIPE_BYTES, _LARGEST_PIPE_BYTES = 256 << 10, 1 << 20
 _LONGEST_TERMINATOR_BYTES = 16
 # What sendfile says where a file system or a kind of pipe is not for it.
 _NOT_FOR_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EPERM}
+
+
+def pipe_bytes(cores: int) -> int:
+    """How much a pipe to a program should hold, which has so many cores."""
+    return min(_PIPE_BYTES * cores, _LARGEST_PIPE_BYTES)
 
 
 def terminator_of(source: Source) -> bytes:
@@ -49,7 +54,7 @@ class FedPipe:
 
     def __init__(self, name: str, path: str, source: Source, *, cores: int = 1) -> None:
         self.name = name
-        self._pipe_bytes = min(_PIPE_BYTES * cores, _LARGEST_PIPE_BYTES)
+        self._pipe_bytes = pipe_bytes(cores)
         self.descriptor = -1  # until a program has opened the other end
         self._place = -1  # the pipe itself, neither read nor written
         self.is_ended = False  # no more is written: all has been, or the reader has closed its end
@@ -99,11 +104,19 @@ class FedPipe:
             self._place = os.open(self.path, os.O_PATH | os.O_CLOEXEC)
         # Nobody would write for a second reader, which so gets an error instead of waiting for ever.
         os.unlink(self.path)
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, self._pipe_bytes)
-        except (OSError, AttributeError):
-            pass  # it is as large as the system allows, then
+        self._enlarge()
         return True
+
+    def _enlarge(self) -> None:
+        """As far as the system allows."""
+        wanted_bytes = self._pipe_bytes
+        while wanted_bytes >= _PIPE_BYTES:
+            try:
+                fcntl.fcntl(self.descriptor, fcntl.F_SETPIPE_SZ, wanted_bytes)
+            except (OSError, AttributeError):
+                wanted_bytes //= 2
+            else:
+                return
 
     def write(self) -> None:
         """Write as much as the pipe takes now."""

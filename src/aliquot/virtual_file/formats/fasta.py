@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from aliquot.errors import Malformed
@@ -11,7 +10,6 @@ from aliquot.virtual_file.formats.fastq import import_dnaio
 from aliquot.virtual_file.formats.format import Format
 
 
-@dataclass(frozen=True, eq=False)
 class Fasta(Format):
     """A unit is a sequence: a line that begins with > and all lines up to the next one.
 

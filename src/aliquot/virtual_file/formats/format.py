@@ -70,6 +70,10 @@ class Format(ABC):
         as_any: Any = cls  # a user's format need not be a dataclass
         return [field.name for field in dataclasses.fields(as_any)] if dataclasses.is_dataclass(as_any) else []
 
+    def __repr__(self) -> str:
+        options = ", ".join(f"{name}={value!r}" for name, value in self.options().items())
+        return f"{type(self).__name__}({options})"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Format) and type(self) is type(other) and self.options() == other.options()
 

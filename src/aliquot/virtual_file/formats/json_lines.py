@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
@@ -11,7 +10,6 @@ from aliquot.virtual_file.boundaries import EveryLines
 from aliquot.virtual_file.formats.format import Format
 
 
-@dataclass(frozen=True, eq=False)
 class JsonLines(Format):
     """A unit is a line that is one JSON value."""
 
