@@ -79,7 +79,7 @@ def look_at_earlier(keeping: Keeping) -> Earlier:
 
 
 def open_journal(directory: RunDirectory, keeping: Keeping, before_new: Callable[[], None] = lambda: None) -> Journal:
-    """The journal to go on with, or a new one; ``before_new`` is called when nothing is refused and it is to be made."""
+    """The journal to go on with, or a new one; ``before_new`` is called before that is made: all is accepted then."""
     path = directory.journal_path
     if os.path.exists(path) and not keeping.is_fresh:
         journal = Journal.open(path)
