@@ -53,12 +53,12 @@ class DurableSink(Protocol):
 
 
 class JournalRecorder:
-    """Records in a journal. ``since_seconds`` is what earlier sittings took."""
+    """Records in a journal. ``began_seconds`` is when it all would have begun, with no pause between the sittings."""
 
     def __init__(self, journal: Journal, sink: DurableSink | None, began_seconds: float) -> None:
         self._journal = journal
         self._sink = sink
-        self._began_seconds = began_seconds  # as if earlier sittings had been just before
+        self._began_seconds = began_seconds
         self._commit_seconds = 0.0
         self._checkpoint_seconds = 0.0
         self._is_dirty = False

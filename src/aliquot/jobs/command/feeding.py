@@ -52,7 +52,7 @@ def check_can_be_streamed(name: str, source: Source) -> None:
 class FedPipe:
     """A named pipe with what is to be written into it."""
 
-    def __init__(self, name: str, path: str, source: Source, *, cores: int = 1) -> None:
+    def __init__(self, name: str, path: str, source: Source, *, cores: int) -> None:
         self.name = name
         self._pipe_bytes = pipe_bytes(cores)
         self.descriptor = -1  # until a program has opened the other end
