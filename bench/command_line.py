@@ -26,7 +26,7 @@ def aliquot_program() -> str:
 
 def aliquot_run(command: str, *, split: str, join: str, options: Iterable[str] = ()) -> list[str]:
     """The command line of a run that begins anew, has learned nothing, and says nothing."""
-    own = ["--force", "--fresh", "--forget", "-q"]
+    own = ["--force", "--fresh", "--forget", "--quiet"]
     return [aliquot_program(), "run", "--split", split, "--join", join, *own, *options, "--", command]
 
 

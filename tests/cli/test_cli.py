@@ -120,6 +120,21 @@ def test_starting_loads_nothing_heavy(program: str) -> None:
     assert ran.stderr.strip() == "[]"
 
 
+def test_a_program_is_run_without_anything_heavy(tmp_path: Path) -> None:
+    """Until it begins, its user waits for all that is imported."""
+    (tmp_path / "in.txt").write_text("a\nb\n")
+    told = ["run", "-q", "--split", "text=in.txt", "--join", "out=out.txt", "--", "tr a-z A-Z < {text} > {out}"]
+    heavy = ("numpy", "rich", "dnaio", "msgspec", "traceback")
+    program = (
+        "import contextlib, sys\nfrom aliquot.cli import commands\n"
+        f"with contextlib.suppress(SystemExit): commands.main({told})\n"
+        f"sys.exit(str([m for m in {heavy} if m in sys.modules]))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.stderr.strip() == "[]"
+    assert (tmp_path / "out.txt").read_text() == "A\nB\n"
+
+
 @pytest.mark.parametrize("option", ["header=maybe", "delimiter=ab", "encoding=5", "quote=ab"])
 @pytest.mark.parametrize("command", ["index", "slice"])
 def test_an_option_that_cannot_be_is_explained_in_a_line(

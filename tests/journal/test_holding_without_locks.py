@@ -37,11 +37,13 @@ def dead() -> bytes:
     """Of a process that has ended."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    return to_json(Holder(ended.pid, os.uname().nodename, holder.boot_id(), holder._pid_space(), 1, "", "")).encode()
+    return to_json(
+        Holder(ended.pid, os.uname().nodename, holder.boot_id(), holder._pid_space(), 1, "", "")._asdict()
+    ).encode()
 
 
 def living(command: str, host: str | None = None) -> bytes:
-    told = json.loads(to_json(Holder.this_process(command)))
+    told = Holder.this_process(command)._asdict()
     return json.dumps({**told, "host": host or told["host"]}).encode()
 
 

@@ -81,6 +81,9 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "longer": lambda data: data + b"x",
     "of another release": lambda data: data[:7] + b"\xff" + data[8:],
     "whole, but not ours": lambda data: data[:8] + hashlib.blake2b(b"\xc0", digest_size=16).digest() + b"\xc0",
+    "whole, but of another shape": lambda data: (
+        data[:8] + hashlib.blake2b(b"[1]\n", digest_size=16).digest() + b"[1]\n"
+    ),
 }
 
 

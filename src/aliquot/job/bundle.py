@@ -12,9 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any, Self
-
-from msgspec import Struct
+from typing import Any, NamedTuple, Self
 
 from aliquot.errors import DescriptionError, JobStateError, UsageError
 from aliquot.job.description import Description
@@ -23,7 +21,7 @@ from aliquot.job.result import NOT_RUN, Done, Failed
 from aliquot.slices import Slice, check_split_arguments
 
 
-class Part(Struct, frozen=True):
+class Part(NamedTuple):
     """A job and the slice of the whole job that it is."""
 
     where: Slice

@@ -4,10 +4,7 @@ import copy
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
-
-import msgspec
-from msgspec import Struct
+from typing import Any, ClassVar, NamedTuple, Self
 
 from aliquot.errors import AliquotError, DescriptionError, JobError
 from aliquot.job.description import Description, check_envelope, check_version
@@ -25,7 +22,7 @@ from aliquot.job.result import (
 )
 
 
-class Resources(Struct, frozen=True):
+class Resources(NamedTuple):
     """What a job asks for; None where it does not say."""
 
     cores: int | None = None
@@ -103,7 +100,7 @@ class Job(ABC):
         desc = {"type": self.type_name, "version": self.version, **content}
         attributes = {name: getattr(self, name) for name in _ATTRIBUTES if name in self.__dict__}
         if attributes:
-            desc["attributes"] = msgspec.to_builtins(attributes)
+            desc["attributes"] = {name: _describe_attribute(value) for name, value in attributes.items()}
         if not isinstance(self.result, NotRun):
             desc["result"] = describe_result(self.result)
         return desc
@@ -138,19 +135,29 @@ class Job(ABC):
         return f"<{type(self).__name__}: {self.size} units, {self.result.state}>"
 
 
-_ATTRIBUTES: dict[str, Any] = {
-    "inputs": tuple[str, ...],
-    "outputs": tuple[str, ...],
-    "resources": Resources,
-    "environment": tuple[tuple[str, str], ...],
-}
+_ATTRIBUTES = ("inputs", "outputs", "resources", "environment")
+
+
+def _describe_attribute(value: Any) -> Any:
+    if isinstance(value, Resources):
+        return value._asdict()
+    return [_describe_attribute(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _decode_attribute(name: str, value: object) -> Any:
-    try:
-        return msgspec.convert(value, _ATTRIBUTES[name])
-    except msgspec.ValidationError as error:
-        raise DescriptionError(f"the attribute {name!r} of a described job is malformed: {error}") from error
+    match name, value:
+        case "inputs" | "outputs", list(texts) if _are_texts(texts):
+            return tuple(texts)
+        case "environment", list(pairs) if all(isinstance(pair, list) and _are_texts(pair, 2) for pair in pairs):
+            return tuple(map(tuple, pairs))
+        case "resources", dict(amounts) if amounts.keys() <= {*Resources._fields}:
+            if all(isinstance(amount, int | None) for amount in amounts.values()):
+                return Resources(**amounts)
+    raise DescriptionError(f"the attribute {name!r} of a described job is malformed: {value!r:.200}")
+
+
+def _are_texts(values: list[Any], count: int | None = None) -> bool:
+    return count in (None, len(values)) and all(isinstance(value, str) for value in values)
 
 
 def _checked(from_desc: Callable[[type[Job], Description], Job]) -> Callable[[type[Job], Description], Job]:

@@ -1,25 +1,28 @@
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from aliquot.errors import DescriptionError, JobStateError
 from aliquot.job.description import Description, decode_value, encode_value
 
 
-class NotRun(Struct, frozen=True):
+class NotRun:
     """The job has not been executed."""
 
-    @property
-    def state(self) -> str:
-        """'not run'."""
-        return "not run"
+    state = "not run"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NotRun)
+
+    def __hash__(self) -> int:
+        return hash(NotRun)
+
+    def __repr__(self) -> str:
+        return "NotRun()"
 
 
-class Done(Struct, frozen=True):
+class Done(NamedTuple):
     """The job was executed and gave ``value``."""
 
     value: Any
@@ -30,7 +33,7 @@ class Done(Struct, frozen=True):
         return "done"
 
 
-class Failed(Struct, frozen=True):
+class Failed(NamedTuple):
     """The job was executed and raised: the error in a line, and the traceback."""
 
     error: str
@@ -44,6 +47,8 @@ class Failed(Struct, frozen=True):
     @classmethod
     def from_exception(cls, error: BaseException) -> Failed:
         """Keep what a person needs of an exception, and nothing that holds memory."""
+        import traceback
+
         return cls(
             error="".join(traceback.format_exception_only(error)).strip(),
             traceback="".join(traceback.format_exception(error)),

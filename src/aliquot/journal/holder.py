@@ -14,9 +14,7 @@ import os
 import sys
 import time
 import weakref
-from typing import NamedTuple
-
-from msgspec import Struct, ValidationError, convert
+from typing import Any, NamedTuple
 
 from aliquot.journal.errors import JournalError, RunHeldError
 from aliquot.journal.explaining import explain_os_error
@@ -31,7 +29,7 @@ _WANTING = ".wanting"
 _TOKEN_BYTES = 8
 
 
-class Holder(Struct, frozen=True):
+class Holder(NamedTuple):
     """A process that holds a run directory."""
 
     pid: int
@@ -83,6 +81,9 @@ class Holder(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host} since {self.since} ({self.command})"
+
+
+_FIELD_TYPES = (int, str, str, str, int | None, str, str, str, bool)
 
 
 class _Found(NamedTuple):
@@ -208,7 +209,7 @@ class Hold:
 
 
 def _describe(command: str, *, has_lock: bool) -> bytes:
-    return to_json(Holder.this_process(command, has_lock=has_lock)).encode()
+    return to_json(Holder.this_process(command, has_lock=has_lock)._asdict()).encode()
 
 
 # Those of this process.
@@ -271,9 +272,19 @@ def _read(path: str) -> _Found:
     except FileNotFoundError:
         return _Found(b"", None)
     try:
-        return _Found(content, convert(from_json(content.decode()), Holder))
-    except (ValueError, ValidationError):
+        return _Found(content, _holder_from(from_json(content.decode())))
+    except (ValueError, TypeError):
         return _Found(content, None)  # released, or being written
+
+
+def _holder_from(said: Any) -> Holder:
+    """Of another release it may say more."""
+    if not isinstance(said, dict):
+        raise TypeError
+    holder = Holder(**{name: said[name] for name in Holder._fields if name in said})
+    if not all(map(isinstance, holder, _FIELD_TYPES)):
+        raise TypeError
+    return holder
 
 
 def _is_held(path: str, found: _Found) -> JournalError:

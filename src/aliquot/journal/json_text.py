@@ -1,30 +1,26 @@
-"""JSON, quickly; also of file names that are no UTF-8, which Python has as lone surrogates and msgspec refuses."""
+"""JSON as journals hold it: in few bytes, and of ASCII alone, as names of files need not be UTF-8."""
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
-import msgspec
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
+from_json = json.loads
 
 
 def to_json(value: Any) -> str:
     """Encode anything that JSON can hold; NaN and infinities become null."""
     try:
-        return _encode(value).decode()
-    except UnicodeEncodeError:
-        import json
-
-        return json.dumps(value)
+        return _encode(value)
+    except ValueError:
+        return _encode(_finite(value))
 
 
-def from_json(text: str) -> Any:
-    """Decode what `to_json` gave."""
-    try:
-        return _decode(text)
-    except msgspec.DecodeError:
-        import json
-
-        return json.loads(text)
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(held) for key, held in value.items()}
+    return [_finite(held) for held in value] if isinstance(value, list | tuple) else value

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 import atexit
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
-
-import msgspec
 
 from aliquot.errors import AliquotError, DataError, Malformed
 from aliquot.job import Description
@@ -46,7 +45,7 @@ class FileSource(Source):
         self.terminator = boundaries.terminator
         self._are_lines = isinstance(boundaries, EveryLines) and boundaries.starts_per_unit == 1
         how_it_is_read = [storage.compression, describe_format(format), len(self._header), boundaries.identity()]
-        self._index_cache = IndexCache(storage.path, msgspec.json.encode(how_it_is_read).decode())
+        self._index_cache = IndexCache(storage.path, json.dumps(how_it_is_read))
         self._units: Units
         if isinstance(boundaries, EqualSizes):
             self._units = EqualUnits(storage, len(self._header), boundaries.unit_bytes, self._index_cache)
@@ -233,7 +232,7 @@ class FileSource(Source):
             "path": self.storage.path,
             "compression": self.storage.compression,
             "format": describe_format(self.format),
-            "identity": msgspec.structs.asdict(self.storage.identity),
+            "identity": self.storage.identity._asdict(),
         }
 
     @classmethod

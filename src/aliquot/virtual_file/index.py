@@ -12,14 +12,13 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, islice
 from operator import sub
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from aliquot.errors import DataError
 from aliquot.virtual_file.boundaries import BLOCK_BYTES
 
 
-class PackedIndex(Struct, frozen=True):
+class PackedIndex(NamedTuple):
     """A `BlockIndex` as it is written to disk."""
 
     block_bytes: int

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
-
-import msgspec
-from msgspec import Struct
+from typing import NamedTuple
 
 from aliquot.cache import read_record, record_path, remove_record, write_record
 from aliquot.virtual_file.index import PackedIndex
 from aliquot.virtual_file.storage import Identity
 
 
-class BadUnit(Struct, frozen=True):
+class BadUnit(NamedTuple):
     """What is wrong with a unit that was looked at while units were counted."""
 
     problem: str
@@ -21,11 +20,11 @@ class BadUnit(Struct, frozen=True):
     advice: str | None
 
 
-class IndexRecord(Struct, frozen=True):
+class IndexRecord(NamedTuple):
     """What is remembered of a source; ``total_units`` is None where the end has not been seen."""
 
     identity: Identity
-    index: PackedIndex
+    packed: PackedIndex
     total_units: int | None
     storage_state: bytes
     bad_unit: BadUnit | None = None  # the first that was found, where somebody went on nevertheless
@@ -44,8 +43,8 @@ class IndexCache:
         if content is None:
             return None
         try:
-            record = msgspec.msgpack.decode(content, type=IndexRecord)
-        except msgspec.DecodeError:
+            record = _unpack(content)
+        except (ValueError, TypeError):  # of a release that wrote it otherwise
             self.remove()
             return None
         return record if record.identity == identity else None
@@ -60,8 +59,25 @@ class IndexCache:
 
     def save(self, record: IndexRecord) -> bool:
         """Keep a record; False where the cache cannot be written, which only costs time."""
-        return write_record(self.path, msgspec.msgpack.encode(record))
+        return write_record(self.path, _pack(record))
 
     def remove(self) -> None:
         """Forget what is known."""
         remove_record(self.path)
+
+
+def _pack(record: IndexRecord) -> bytes:
+    """A line of JSON, and behind it the bytes that are not JSON."""
+    block_bytes, block_count, counts, states, next_state = record.packed
+    index = [block_bytes, block_count, len(counts), len(states), next_state]
+    line = json.dumps([record.identity, index, record.total_units, record.bad_unit, record.torn_unit])
+    return line.encode() + b"\n" + counts + states + record.storage_state
+
+
+def _unpack(content: bytes) -> IndexRecord:
+    line, _, rest = content.partition(b"\n")
+    identity, (block_bytes, block_count, counts_end, states_bytes, next_state), total_units, *units = json.loads(line)
+    states_end = counts_end + states_bytes
+    index = PackedIndex(block_bytes, block_count, rest[:counts_end], rest[counts_end:states_end], next_state)
+    bad_unit, torn_unit = (unit and BadUnit(*unit) for unit in units)
+    return IndexRecord(Identity(*identity), index, total_units, rest[states_end:], bad_unit, torn_unit)

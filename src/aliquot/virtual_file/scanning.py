@@ -346,7 +346,7 @@ class ScannedUnits(Units):
         if record is None:
             return
         try:
-            index = BlockIndex.unpack(record.index)
+            index = BlockIndex.unpack(record.packed)
             self._storage.restore_state(record.storage_state)
         except Exception:  # a cache that cannot be used is as good as none
             self._cache.remove()
@@ -365,7 +365,7 @@ class ScannedUnits(Units):
         if record is None:
             return
         with contextlib.suppress(Exception):  # as good as none
-            index = BlockIndex.unpack(record.index)
+            index = BlockIndex.unpack(record.packed)
             if record.total_units is not None or index.block_count > self._index.block_count:
                 self._index, self._total = index, record.total_units
                 self._bad_unit = self._bad_unit or record.bad_unit
@@ -380,7 +380,7 @@ class ScannedUnits(Units):
         self._cache.save(
             IndexRecord(
                 identity=self._storage.identity,
-                index=self._index.pack(),
+                packed=self._index.pack(),
                 total_units=self._total,
                 storage_state=self._storage.saved_state(),
                 bad_unit=self._bad_unit,

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
-from msgspec import Struct
-
 from aliquot.errors import AliquotError, DescriptionError
 from aliquot.job import Description
 from aliquot.virtual_file.storage import write_all
@@ -22,7 +20,7 @@ SEVERAL_SOURCES = (
 _MODULES = {"tables": "aliquot.virtual_file.tables.source", "datasets": "aliquot.virtual_file.datasets"}
 
 
-class ByteRange(Struct, frozen=True):
+class ByteRange(NamedTuple):
     """Bytes ``start`` up to ``stop`` of a file; of its uncompressed content where it is compressed."""
 
     path: str

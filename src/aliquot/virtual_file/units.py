@@ -101,7 +101,7 @@ class EqualUnits(Units):
             self._cache.save(
                 IndexRecord(
                     identity=self._storage.identity,
-                    index=BlockIndex().pack(),
+                    packed=BlockIndex().pack(),
                     total_units=self.known,
                     storage_state=self._storage.saved_state(),
                 )

@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import msgspec
-
 from aliquot.errors import DescriptionError, UsageError
 from aliquot.job import find_by_import_path, import_path_of
 from aliquot.virtual_file.formats.format import Format
@@ -124,6 +122,8 @@ def _with_options(format_class: type[Format], options: dict[str, Any]) -> Format
         raise UsageError(f"the format {format_class.name!r} has no option {unknown[0]!r}: {offered}")
     if not options:
         return format_class()
+    import msgspec
+
     try:
         # Not strict, as the command line has only text to say a number or a truth with.
         return msgspec.convert(options, format_class, strict=False)

@@ -5,9 +5,7 @@ import os
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
-
-from msgspec import Struct
+from typing import Any, ClassVar, NamedTuple
 
 from aliquot.errors import DataError, SourceChangedError
 from aliquot.hashing import blake2b
@@ -16,7 +14,7 @@ PIECE_BYTES = 2 * 1024 * 1024
 _FINGERPRINT_BYTES = 64 * 1024
 
 
-class Identity(Struct, frozen=True):
+class Identity(NamedTuple):
     """What tells one content of a file from another: its size, its time of change, a hash of both of its ends."""
 
     size_bytes: int

@@ -1,0 +1,23 @@
+"""What journals hold of any value."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from aliquot.journal.json_text import from_json, to_json
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_null(number: float) -> None:
+    """Also deep within; JSON has no word for it, and NaN would differ from itself when a run is gone on with."""
+    assert to_json({"a": (1.5, [number]), "b": number}) == '{"a":[1.5,[null]],"b":null}'
+
+
+def test_any_name_of_a_file_comes_back() -> None:
+    """Also one that is no UTF-8."""
+    name = b"r\xe9sum\xff\xc3\xa9 \n\0".decode(errors="surrogateescape")
+    text = to_json([name])
+    assert text.isascii()
+    assert from_json(text) == [name]
