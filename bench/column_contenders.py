@@ -74,7 +74,9 @@ def _chunks(directory: str, chunk_events: int) -> list[Chunk]:
 
 
 def _aliquot(size: int | None) -> Call:
-    import uproot  # noqa: F401  # before the clock starts, as for all others
+    # Before the clock starts, as for all others.
+    import msgspec  # noqa: F401
+    import uproot  # noqa: F401
 
     import aliquot
     from aliquot import map_batches, open

@@ -12,6 +12,7 @@ from aliquot.hashing import blake2b
 
 _MAGIC = b"ALIQUOT\x01"
 _DIGEST_BYTES = 16
+_TOKEN_BYTES = 8
 
 
 def cache_directory() -> str:
@@ -49,18 +50,19 @@ def read_record(path: str) -> bytes | None:
 
 def write_record(path: str, content: bytes) -> bool:
     """Keep a record; False where the cache cannot be written, which only costs time."""
-    import tempfile
+    return replace_file(path, _MAGIC + _digest(content) + content)
 
-    temporary = None
+
+def replace_file(path: str, content: bytes) -> bool:
+    """Write a file whole or not at all, for its user alone; False where that cannot be."""
+    temporary = f"{path}.{os.urandom(_TOKEN_BYTES).hex()}.tmp"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), suffix=".tmp")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_MAGIC + _digest(content) + content)
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(content)
         os.replace(temporary, path)
     except OSError:
-        if temporary is not None:
-            remove_record(temporary)
+        remove_record(temporary)
         return False
     return True
 

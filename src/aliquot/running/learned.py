@@ -6,11 +6,10 @@ import contextlib
 import functools
 import json
 import os
-import threading
 import zlib
 from typing import Any
 
-from aliquot.cache import cache_directory
+from aliquot.cache import cache_directory, replace_file
 from aliquot.sizing import MEMORY_QUANTILE, LinearModel
 
 _VERSION = 1
@@ -49,13 +48,8 @@ def load(key: str) -> tuple[LinearModel, LinearModel]:
 
 def save(key: str, time: LinearModel, memory: LinearModel) -> None:
     """Keep them; a cache that cannot be written is done without."""
-    path = _path(key)
-    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
-    with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump({"version": _VERSION, "time": time.to_dict(), "memory": memory.to_dict()}, file)
-        os.replace(temporary, path)
+    kept = {"version": _VERSION, "time": time.to_dict(), "memory": memory.to_dict()}
+    replace_file(_path(key), json.dumps(kept).encode())
 
 
 def _path(key: str) -> str:

@@ -23,6 +23,7 @@ _BUILT_IN: dict[str, tuple[str, tuple[str, ...]]] = {
     "fixed": ("fixed:FixedRecords", ()),
     "npy": ("npy:Npy", (".npy",)),
 }
+_BUILT_IN_SUFFIXES = tuple(suffix for _, suffixes in _BUILT_IN.values() for suffix in suffixes)
 _registered: dict[str, type[Format]] = {}
 _entry_points_loaded = False
 
@@ -79,7 +80,9 @@ def format_by_known_suffix(file_name: str) -> str | None:
     for name, format_class in reversed(_registered.items()):
         if lowered.endswith(format_class.suffixes):
             return name
-    return next((name for name, (_, suffixes) in _BUILT_IN.items() if lowered.endswith(suffixes)), None)
+    if not lowered.endswith(_BUILT_IN_SUFFIXES):  # as most names of tables, of which there may be many
+        return None
+    return next(name for name, (_, suffixes) in _BUILT_IN.items() if lowered.endswith(suffixes))
 
 
 def format_by_content(head: bytes) -> str | None:
