@@ -9,6 +9,7 @@ expected here is left to uproot, damage too: it is the one that knows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import add
 from struct import Struct
 from typing import NamedTuple
 
@@ -37,6 +38,8 @@ _BRANCH_HEAD = Struct(">IHIHHII")  # up to its name: a TBranch, a TNamed, a TObj
 # branches, what unpacks their numbers takes 0.3 MB.
 _MOST_FORMS = 16
 _MOST_NUMBERS = 4
+# What a branch with one basket says: how many entries it has, the first, a size, two offsets, a seek.
+_NUMBERS_OF_ONE = 6
 _NAMED_BRANCH = b"\xff\xff\xff\xffTBranch\0"
 # numpy's name of what a leaf holds, signed and not.
 _KINDS = {
@@ -142,26 +145,10 @@ class PlainTree:
             _forms[key] = form
         entries, *baskets = form.counts.unpack_from(self._data)
         numbers = form.numbers_of(tuple(baskets)).unpack_from(self._data)
-        file_bytes = self._file_bytes
-        branches: dict[str, BranchLayout] = {}
-        known_offsets: tuple[int, ...] = ()  # those of most branches are those of the one before
-        at = 0
-        for (name, place), count in zip(form.in_order, baskets, strict=True):
-            offsets_at = at + 2 + count
-            seeks_at = offsets_at + count + 1
-            if numbers[at] != entries or numbers[at + 1]:
-                raise NotPlainError
-            sizes, seeks = numbers[at + 2 : offsets_at], numbers[seeks_at : seeks_at + count]
-            offsets = numbers[offsets_at:seeks_at]
-            if offsets == known_offsets:
-                offsets = known_offsets
-            elif offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
-                raise NotPlainError
-            for seek, size in zip(seeks, sizes, strict=True):
-                if not 0 < seek <= seek + size <= file_bytes:  # at zero: it is in another file
-                    raise NotPlainError
-            branches[name] = BranchLayout(place.dtype, place.counter, offsets, seeks, sizes)
-            known_offsets, at = offsets, seeks_at + count
+        if {*baskets} == {1}:
+            branches = _one_basket_each(form, entries, numbers, self._file_bytes)
+        else:
+            branches = _any_baskets(form, entries, baskets, numbers, self._file_bytes)
         return TreeLayout(entries, {name: branches[name] for name in form.places})
 
     # Its form
@@ -336,6 +323,46 @@ class PlainTree:
         self._see(at, body_at)
         self._see(named_at - 4, ends_at + 1)
         return data[named_at:ends_at], body_at
+
+
+def _one_basket_each(form: _Form, entries: int, numbers: tuple[int, ...], file_bytes: int) -> dict[str, BranchLayout]:
+    """As `_any_baskets`, all branches at once: where files are many they are mostly small."""
+    counts, firsts, sizes, begins, ends, seeks = (numbers[at::_NUMBERS_OF_ONE] for at in range(_NUMBERS_OF_ONE))
+    if entries < 0 or {*counts, *ends} != {entries} or {*firsts, *begins} != {0}:
+        raise NotPlainError
+    if min(seeks) <= 0 or min(sizes) < 0 or max(map(add, seeks, sizes)) > file_bytes:
+        raise NotPlainError
+    offsets = (0, entries)
+    return {
+        name: BranchLayout(place.dtype, place.counter, offsets, (seek,), (size,))
+        for (name, place), seek, size in zip(form.in_order, seeks, sizes, strict=True)
+    }
+
+
+def _any_baskets(
+    form: _Form, entries: int, baskets: Sequence[int], numbers: tuple[int, ...], file_bytes: int
+) -> dict[str, BranchLayout]:
+    """What the branches say of their baskets, if it can be."""
+    branches: dict[str, BranchLayout] = {}
+    known_offsets: tuple[int, ...] = ()  # those of most branches are those of the one before
+    at = 0
+    for (name, place), count in zip(form.in_order, baskets, strict=True):
+        offsets_at = at + 2 + count
+        seeks_at = offsets_at + count + 1
+        if numbers[at] != entries or numbers[at + 1]:
+            raise NotPlainError
+        sizes, seeks = numbers[at + 2 : offsets_at], numbers[seeks_at : seeks_at + count]
+        offsets = numbers[offsets_at:seeks_at]
+        if offsets == known_offsets:
+            offsets = known_offsets
+        elif offsets[0] or offsets[-1] != entries or sorted(offsets) != list(offsets):
+            raise NotPlainError
+        for seek, size in zip(seeks, sizes, strict=True):
+            if not 0 < seek <= seek + size <= file_bytes:  # at zero: it is in another file
+                raise NotPlainError
+        branches[name] = BranchLayout(place.dtype, place.counter, offsets, seeks, sizes)
+        known_offsets, at = offsets, seeks_at + count
+    return branches
 
 
 def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
