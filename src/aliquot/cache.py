@@ -50,15 +50,15 @@ def read_record(path: str) -> bytes | None:
 
 def write_record(path: str, content: bytes) -> bool:
     """Keep a record; False where the cache cannot be written, which only costs time."""
-    return replace_file(path, _MAGIC + _digest(content) + content)
+    return replace_file(path, _MAGIC + _digest(content) + content, mode=0o600)
 
 
-def replace_file(path: str, content: bytes) -> bool:
-    """Write a file whole or not at all, for its user alone; False where that cannot be."""
+def replace_file(path: str, content: bytes, mode: int = 0o666) -> bool:
+    """Write a file whole or not at all; False where that cannot be."""
     temporary = f"{path}.{os.urandom(_TOKEN_BYTES).hex()}.tmp"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
             file.write(content)
         os.replace(temporary, path)
     except OSError:

@@ -124,7 +124,7 @@ def test_a_program_is_run_without_anything_heavy(tmp_path: Path) -> None:
     """Until it begins, its user waits for all that is imported."""
     (tmp_path / "in.txt").write_text("a\nb\n")
     told = ["run", "-q", "--split", "text=in.txt", "--join", "out=out.txt", "--", "tr a-z A-Z < {text} > {out}"]
-    heavy = ("numpy", "rich", "dnaio", "msgspec", "traceback")
+    heavy = ("numpy", "rich", "dnaio", "msgspec")
     program = (
         "import contextlib, sys\nfrom aliquot.cli import commands\n"
         f"with contextlib.suppress(SystemExit): commands.main({told})\n"
@@ -192,3 +192,22 @@ def test_empty_files_have_no_units(in_process: Callable[..., Ran], tmp_path: Pat
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("0 units, 0 B of content")
     assert in_process("index", "-q", *paths).out == "0\n"
+
+
+@pytest.mark.parametrize("module", ["formats.json_lines", "tables.looking"])
+def test_an_interrupt_while_modules_are_imported_is_not_lost(module: str) -> None:
+    """It would be if msgspec were the first to import datetime."""
+    program = f"""
+import signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "datetime":
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+import aliquot.virtual_file.{module}
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.stderr.rstrip().endswith("KeyboardInterrupt")

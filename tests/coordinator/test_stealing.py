@@ -38,13 +38,6 @@ def test_a_taker_that_can_serve_another_leaves_the_owner_what_it_can_do() -> Non
     assert taker_end < 9.0
 
 
-def test_a_slow_owner_serves_another_where_a_fast_taker_would_not_have_the_time() -> None:
-    """While it starts again, less is lost than if both ended early."""
-    owner_end, taker_end = ends_after(18.5, 0.25, 2.0, level=10.0)
-    assert taker_end == pytest.approx(10.0)
-    assert owner_end == pytest.approx(2.0)
-
-
 @pytest.mark.parametrize("left", [14.7, 15.5, 19.8])
 @pytest.mark.parametrize("later", [0.2, -0.2])
 def test_what_is_not_worth_another_start_is_shared(left: float, later: float) -> None:

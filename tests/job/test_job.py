@@ -178,11 +178,17 @@ def test_the_attributes_of_a_job_travel() -> None:
     assert travelled.environment == (("PATH", "/bin"), ("LANG", "C"))
 
 
+def test_what_a_later_release_tells_of_resources_is_left_out() -> None:
+    desc = {**Counting(0, 4).to_desc(), "attributes": {"resources": {"cores": 2, "gpus": 1}}}
+    assert Counting.from_desc(desc).resources == aliquot.Resources(cores=2)
+
+
 @pytest.mark.parametrize(
     ("attributes", "complaint"),
     [
         ({"resources": 5}, "the attribute 'resources' of a described job is malformed"),
         ({"resources": {"cores": "two"}}, "the attribute 'resources' of a described job is malformed"),
+        ({"resources": {"cores": True}}, "the attribute 'resources' of a described job is malformed"),
         ({"inputs": "a.txt"}, "the attribute 'inputs' of a described job is malformed"),
         ({"environment": [["PATH"]]}, "the attribute 'environment' of a described job is malformed"),
         ({"colour": "red"}, "a job has no attribute 'colour'"),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +44,18 @@ def test_joining_undoes_splitting(whole: Slice, count: int, size: int) -> None:
         joined = joined[0].join(part)
         assert len(joined) == 1
     assert joined == ([whole] if len(whole) else [])
+
+
+def test_a_slice_is_a_value() -> None:
+    """It does not change, can be in a set, and is ordered and matched by where it starts and stops."""
+    units: object = Slice(1, 3)
+    match units:
+        case Slice(start, stop):
+            assert (start, stop) == (1, 3)
+    with pytest.raises(AttributeError):
+        units.start = 5  # type: ignore[attr-defined]
+    assert {units, Slice(1, 3)} == {pickle.loads(pickle.dumps(units))}
+    assert Slice(0, 9) < Slice(1, 2) <= Slice(1, 3) >= Slice(1, 2)
 
 
 def test_slices_that_do_not_touch_stay_apart_and_come_in_order() -> None:

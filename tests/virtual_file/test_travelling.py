@@ -9,12 +9,14 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import aliquot
+from aliquot.virtual_file.boundaries import After
 
 from .making import numbered_lines, reads, write
 from .refusals import refused
@@ -242,6 +244,21 @@ def test_a_registered_format_has_options(molecules: Path) -> None:
     assert aliquot.open(molecules, upper=True)[1] == MOLECULES[1].upper()
     with pytest.raises(aliquot.UsageError, match="'sdf' has no option 'lower': it has upper"):
         aliquot.open(molecules, lower=True)
+
+
+def test_an_option_may_be_something_that_json_has_no_word_for(tmp_path: Path) -> None:
+    @dataclass(frozen=True, eq=False)
+    class Barred(aliquot.Format):
+        name: ClassVar[str] = "barred"
+        boundaries: ClassVar[After] = After(b"\n")
+        bar: bytes = b"|"
+
+        def parse(self, data: bytes, header: bytes) -> list[list[bytes]]:
+            return [line.split(self.bar) for line in data.splitlines()]
+
+    path = write(tmp_path / "a.barred", "1|2\n3|4\n")
+    assert list(aliquot.open(path, Barred())) == [[b"1", b"2"], [b"3", b"4"]]
+    assert len(aliquot.open(path, Barred(b"/"))) == 2
 
 
 def test_a_registered_format_explains_its_faults(tmp_path: Path, molecules: Path) -> None:

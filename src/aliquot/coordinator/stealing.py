@@ -13,10 +13,9 @@ who gave comes back for more, and nobody who took has to give, as long as the es
 somewhat later time for the level, so that pieces that do not fit exactly leave nothing over.
 
 What does not fit is worth another start-up, or not. If it is, the taker fills its room, and leaves the rest to the
-next one; or it takes the surplus, and will have time to serve another owner; or, where only a slower owner would have
-that time, as less work is lost while it starts, the taker fills its room, and the owner will serve another. If it is
-not, nobody will come for what the owner is left with after the level, or have a use for the room that the taker has
-before it: the two share that, and end together, whenever that is.
+next one; or it takes the surplus, and will have time to serve another owner. If it is not, nobody will come for what
+the owner is left with after the level, or have a use for the room that the taker has before it: the two share that, and
+end together, whenever that is.
 
 Together means: equally unlikely to be late. Where units differ, both may be, and the slower one by more, as a surprise
 takes it longer. So each is expected to be late by as many deviations of what it will have.
@@ -112,8 +111,6 @@ def cut(
         taken = room
     elif room - surplus > taker_speed * startup_seconds:
         taken = surplus
-    elif room <= left and room - surplus > speed * startup_seconds:
-        taken = room
     else:
         ahead_seconds = begin_seconds - ready_seconds
         taken = _together(left, speed, taker_speed, ahead_seconds, spread)

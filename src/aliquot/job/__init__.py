@@ -1,5 +1,7 @@
 """What a job is: five functions, how it is described and found again, and bundles of its slices."""
 
+import datetime  # noqa: F401  # before msgspec, which imports it in a way that loses a Ctrl-C that comes meanwhile
+
 from aliquot.job.bundle import Bundle, Part
 from aliquot.job.description import Description, decode_value, encode_value
 from aliquot.job.job import Job, Resources

@@ -150,8 +150,10 @@ def _decode_attribute(name: str, value: object) -> Any:
             return tuple(texts)
         case "environment", list(pairs) if all(isinstance(pair, list) and _are_texts(pair, 2) for pair in pairs):
             return tuple(map(tuple, pairs))
-        case "resources", dict(amounts) if amounts.keys() <= {*Resources._fields}:
-            if all(isinstance(amount, int | None) for amount in amounts.values()):
+        case "resources", dict(told):
+            # A later release may tell of more.
+            amounts = {name: told[name] for name in Resources._fields if name in told}
+            if all(amount is None or type(amount) is int for amount in amounts.values()):
                 return Resources(**amounts)
     raise DescriptionError(f"the attribute {name!r} of a described job is malformed: {value!r:.200}")
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ class NotRun:
     state = "not run"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, NotRun)
+        return True if isinstance(other, NotRun) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(NotRun)
@@ -47,8 +48,6 @@ class Failed(NamedTuple):
     @classmethod
     def from_exception(cls, error: BaseException) -> Failed:
         """Keep what a person needs of an exception, and nothing that holds memory."""
-        import traceback
-
         return cls(
             error="".join(traceback.format_exception_only(error)).strip(),
             traceback="".join(traceback.format_exception(error)),

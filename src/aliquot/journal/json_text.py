@@ -6,12 +6,18 @@ import json
 import math
 from typing import Any
 
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
+
+def _as_text(value: Any) -> Any:
+    # The order in a set differs from process to process.
+    return sorted(map(repr, value)) if isinstance(value, set | frozenset) else repr(value)
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False, default=_as_text).encode
 from_json = json.loads
 
 
 def to_json(value: Any) -> str:
-    """Encode anything that JSON can hold; NaN and infinities become null."""
+    """Encode anything, to be compared or shown. NaN and infinities become null, and what JSON has no word for text."""
     try:
         return _encode(value)
     except ValueError:

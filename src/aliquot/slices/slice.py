@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 from aliquot.errors import UsageError
@@ -11,31 +12,19 @@ def check_split_arguments(count: int, size: int = 1) -> None:
         raise UsageError(f"split(count={count}, size={size}): both must be at least 1")
 
 
+@dataclass(frozen=True, order=True, slots=True)
 class Slice:
-    """The units from ``start`` up to, not including, ``stop``. It does not change once made."""
+    """The units from ``start`` up to, not including, ``stop``."""
 
-    __slots__ = ("start", "stop")
+    start: int
+    stop: int
 
-    def __init__(self, start: int, stop: int) -> None:
-        if not 0 <= start <= stop:
-            raise UsageError(f"no slice goes from {start} to {stop}: 0 <= start <= stop must hold")
-        self.start = start
-        self.stop = stop
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.stop:
+            raise UsageError(f"no slice goes from {self.start} to {self.stop}: 0 <= start <= stop must hold")
 
     def __len__(self) -> int:
         return self.stop - self.start
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Slice) and (self.start, self.stop) == (other.start, other.stop)
-
-    def __hash__(self) -> int:
-        return hash((self.start, self.stop))
-
-    def __lt__(self, other: Slice) -> bool:
-        return (self.start, self.stop) < (other.start, other.stop)
-
-    def __repr__(self) -> str:
-        return f"Slice(start={self.start}, stop={self.stop})"
 
     def __str__(self) -> str:
         return f"[{self.start}, {self.stop})"

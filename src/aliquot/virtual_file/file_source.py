@@ -45,7 +45,7 @@ class FileSource(Source):
         self.terminator = boundaries.terminator
         self._are_lines = isinstance(boundaries, EveryLines) and boundaries.starts_per_unit == 1
         how_it_is_read = [storage.compression, describe_format(format), len(self._header), boundaries.identity()]
-        self._index_cache = IndexCache(storage.path, json.dumps(how_it_is_read))
+        self._index_cache = IndexCache(storage.path, json.dumps(how_it_is_read, default=repr))
         self._units: Units
         if isinstance(boundaries, EqualSizes):
             self._units = EqualUnits(storage, len(self._header), boundaries.unit_bytes, self._index_cache)

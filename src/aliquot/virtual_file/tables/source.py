@@ -306,13 +306,17 @@ class TablesSource(RowsInOrder, Source):
 
 @contextlib.contextmanager
 def _without_collecting() -> Iterator[None]:
-    """All that is found stays: to look for garbage in it takes a sixth of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
+    """Nearly all that is found stays: to look for garbage in it takes a sixth of the time.
+
+    Other threads would have none collected either, and might fork, or decide about it themselves.
+    """
+    is_paused = gc.isenabled() and threading.active_count() == 1
+    if is_paused:
+        gc.disable()
     try:
         yield
     finally:
-        if was_enabled:
+        if is_paused:
             gc.enable()
 
 
