@@ -26,6 +26,10 @@ def test_what_json_has_no_word_for_is_text() -> None:
     assert from_json(to_json(told)) == {"separator": "b'|'", "names": ["'a'", "'b'"], "kind": "<Kind.RARE: 1>"}
 
 
+def test_a_key_may_be_anything() -> None:
+    assert from_json(to_json({b"a": 1, (1, 2): 2, math.nan: 3})) == {"b'a'": 1, "(1, 2)": 2, "nan": 3}
+
+
 def test_any_name_of_a_file_comes_back() -> None:
     """Also one that is no UTF-8."""
     name = b"r\xe9sum\xff\xc3\xa9 \n\0".decode(errors="surrogateescape")

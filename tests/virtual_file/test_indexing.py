@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -70,6 +71,11 @@ def damage_by_flipping(data: bytes) -> bytes:
     return data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :]
 
 
+def sealed(content: bytes) -> bytes:
+    """As if it had been written like that."""
+    return b"ALIQUOT\x01" + hashlib.blake2b(content, digest_size=16).digest() + content
+
+
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "flipped in the middle": damage_by_flipping,
     "flipped in the checksum": lambda data: data[:9] + bytes([data[9] ^ 1]) + data[10:],
@@ -81,6 +87,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "longer": lambda data: data + b"x",
     "of another release": lambda data: data[:7] + b"\xff" + data[8:],
     "whole, but not ours": lambda data: data[:8] + hashlib.blake2b(b"\xc0", digest_size=16).digest() + b"\xc0",
+    "whole, but of other types": lambda data: sealed(re.sub(rb"\], 100, ", b'], "x", ', data[24:])),
+    "whole, but far too deep": lambda data: sealed(b"[" * 100_000),
     "whole, but of another shape": lambda data: (
         data[:8] + hashlib.blake2b(b"[1]\n", digest_size=16).digest() + b"[1]\n"
     ),

@@ -273,7 +273,7 @@ def _read(path: str) -> _Found:
         return _Found(b"", None)
     try:
         return _Found(content, _holder_from(from_json(content.decode())))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return _Found(content, None)  # released, or being written
 
 

@@ -20,13 +20,13 @@ def to_json(value: Any) -> str:
     """Encode anything, to be compared or shown. NaN and infinities become null, and what JSON has no word for text."""
     try:
         return _encode(value)
-    except ValueError:
-        return _encode(_finite(value))
+    except (ValueError, TypeError):
+        return _encode(_plain(value))
 
 
-def _finite(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(held) for key, held in value.items()}
-    return [_finite(held) for held in value] if isinstance(value, list | tuple) else value
+        return {key if isinstance(key, str) else repr(key): _plain(held) for key, held in value.items()}
+    return [_plain(held) for held in value] if isinstance(value, list | tuple) else value

@@ -44,7 +44,7 @@ class IndexCache:
             return None
         try:
             record = _unpack(content)
-        except (ValueError, TypeError):  # of a release that wrote it otherwise
+        except (ValueError, TypeError, RecursionError):  # of a release that wrote it otherwise
             self.remove()
             return None
         return record if record.identity == identity else None
@@ -79,5 +79,10 @@ def _unpack(content: bytes) -> IndexRecord:
     identity, (block_bytes, block_count, counts_end, states_bytes, next_state), total_units, *units = json.loads(line)
     states_end = counts_end + states_bytes
     index = PackedIndex(block_bytes, block_count, rest[:counts_end], rest[counts_end:states_end], next_state)
-    bad_unit, torn_unit = (unit and BadUnit(*unit) for unit in units)
+    bad_unit, torn_unit = (None if unit is None else BadUnit(*unit) for unit in units)
+    if not isinstance(total_units, int | None) or isinstance(total_units, bool):
+        raise TypeError
+    for unit in (bad_unit, torn_unit):
+        if unit is not None and not all(map(isinstance, unit, (str, int, int, str | None))):
+            raise TypeError
     return IndexRecord(Identity(*identity), index, total_units, rest[states_end:], bad_unit, torn_unit)

@@ -109,6 +109,13 @@ def _open_paths(paths: Sequence[str], told: _Told, *, is_list: bool) -> Source:
     table_format = _table_format(found[0][0], told)
     if table_format is not None:
         return _open_tables(table_format, found, told)
+    for name, inner in found:
+        if inner:
+            # It must not be passed over: whoever means a format by it would get other units.
+            raise UsageError(
+                f"{name}:{inner}: a name after a colon is that of a table, and {os.path.basename(name)} is not a file "
+                "of tables. Which format a file has is said with format='NAME'"
+            )
     if told.columns is not None or told.form is not None:
         raise UsageError(f"columns= and as_= are for tables, and {found[0][0]} is not one")
     files = [_open_file(name, told) for name, _ in found]

@@ -413,3 +413,10 @@ def fail_at_seven(batch: Any) -> int:
     if 7 in list(batch["n"].to_pylist() if hasattr(batch["n"], "to_pylist") else batch["n"]):
         raise ValueError("seven")
     return len(batch)
+
+
+def test_a_table_of_a_file_that_has_none_is_refused(tmp_path: Path) -> None:
+    """Whoever means a format by it would get other units."""
+    (tmp_path / "a.txt").write_text("1\n2\n")
+    with pytest.raises(aliquot.UsageError, match=r"a.txt is not a file of tables. .* with format='NAME'"):
+        aliquot.open(tmp_path / "a.txt:lines")

@@ -52,7 +52,7 @@ _KINDS = {
     b"TLeafF": (">f4", ">f4"),
     b"TLeafD": (">f8", ">f8"),
 }
-
+_ITEM_BYTES = {leaf: int(signed[2:] or 1) for leaf, (signed, _) in _KINDS.items()}
 
 _Part = tuple[int, str, int]  # where it begins, what it is, and how many bytes it has
 
@@ -242,7 +242,7 @@ class PlainTree:
         title, end = text_at(self._data, title_at)
         self._see(title_at, end)
         at = self._after(at)
-        length, _, _, _, is_unsigned = _LEAF.unpack_from(self._data, at)
+        length, item_bytes, _, _, is_unsigned = _LEAF.unpack_from(self._data, at)
         reference_at = at + _LEAF.size
         self._see(at, reference_at + 4)
         reference = _INT.unpack_from(self._data, reference_at)[0]
@@ -251,6 +251,8 @@ class PlainTree:
             is_here = reference & _COUNTED
             counter_at = reference_at if is_here else reference - _MAP_OFFSET - self._key_bytes
             counter = self._counter(counter_at)
+        if item_bytes != _ITEM_BYTES[kind]:
+            raise NotPlainError  # one of the two is damaged
         if length != 1 or b"[" in name or title != (name if counter is None else name + b"[" + counter + b"]"):
             raise NotPlainError  # an entry has several, or it is not certain
         return kinds[is_unsigned], None if counter is None else counter.decode(), counter_at
