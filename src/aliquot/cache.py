@@ -32,7 +32,8 @@ def record_path(key: str, ending: str) -> str:
 def read_record(path: str) -> bytes | None:
     """What was written there, if it is whole and of this release."""
     try:
-        with open(path, "rb") as file:
+        # What is no file, such as a pipe, is not waited for.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             data = file.read()
     except OSError:
         return None

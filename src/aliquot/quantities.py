@@ -39,6 +39,11 @@ def format_count(count: int) -> str:
     return f"{count:,}"
 
 
+def format_amount(amount: float) -> str:
+    """0.0213 -> '0.021'; 12345.6 -> '12,346'."""
+    return f"{amount:.2g}" if amount < 10 else format_count(round(amount))
+
+
 def number_of(count: int, noun: str) -> str:
     """1 -> '1 step', 1234 -> '1,234 steps'."""
     return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"

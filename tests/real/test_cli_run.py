@@ -349,6 +349,8 @@ def test_a_run_with_units_set_aside_is_kept_and_says_so(place: Path) -> None:
     failing = "if grep -q '^150 ' {text}; then exit 3; fi; cat {text}"
     assert aliquot(place, *COPY, "--keep-going", "--", failing).returncode == 1
     assert "19,999 of 20,000 units done, 1 set aside (100.0 %)" in aliquot(place, "status", "out.txt").stdout
+    again = aliquot(place, *COPY, "--keep-going", "--", failing)
+    assert (again.returncode, "done already, but 1 unit failed and was set aside" in again.stderr) == (1, True)
     assert "out.txt is done, but with units set aside" in aliquot(place, "clean").stderr
     assert "removed" in aliquot(place, "clean", "out.txt").stdout
 

@@ -281,6 +281,41 @@ def test_how_a_file_is_read_is_told_to_open(call: Any, option: str) -> None:
 
 def test_an_argument_that_nothing_has_is_refused_as_by_any_function() -> None:
     """And those that it has may be given by name, as ever."""
-    with pytest.raises(TypeError, match=r"map\(\) got an unexpected keyword argument 'chunk_size'"):
-        aliquot.map(len, ["a"], chunk_size=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"map\(\) got an unexpected keyword argument 'colour'"):
+        aliquot.map(len, ["a"], colour=3)  # type: ignore[call-arg]
     assert aliquot.map(function=len, items=["a"], progress=False) == [1]
+
+
+@pytest.mark.parametrize("call", [aliquot.map, aliquot.imap, aliquot.map_batches, aliquot.run])
+@pytest.mark.parametrize(
+    ("argument", "written"),
+    [
+        ("chunksize", "size="),
+        ("n_jobs", "on=aliquot.sites.Local(cores=...)"),
+        ("wall", "wall_seconds="),
+        ("keep_going", "max_failures=1.0"),
+    ],
+)
+def test_what_others_call_it_is_answered_with_what_to_write(call: Any, argument: str, written: str) -> None:
+    """Whoever comes from another library, or from the command line, need not search for it."""
+    with pytest.raises(aliquot.UsageError) as caught:
+        call(len, **{argument: 2})
+    told = str(caught.value)
+    assert told.startswith(f"aliquot.{call.__name__} does not take {argument}=")
+    assert told.endswith(written)
+
+
+def test_where_no_unit_was_done_the_function_is_suspected() -> None:
+    """To set all units aside would help nobody."""
+    with pytest.raises(AttributeError) as caught:
+        aliquot.map(lambda number: number.valu, range(100), on=TWO)
+    assert "the function itself may be at fault" in notes_of(caught.value)
+    assert "max_failures" not in notes_of(caught.value)
+
+
+def test_where_some_were_done_the_others_may_be_set_aside() -> None:
+    """It is told how."""
+    with pytest.raises(TeapotError) as caught:
+        aliquot.map(scald, range(20), on=aliquot.sites.Local(cores=1))
+    assert "max_failures=1.0" in notes_of(caught.value)
+    assert "at fault" not in notes_of(caught.value)

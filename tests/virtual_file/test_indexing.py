@@ -131,6 +131,18 @@ def test_a_directory_in_place_of_the_index_only_costs_time(tmp_path: Path, own_c
     assert list(own_cache.iterdir()) == [kept]
 
 
+def test_a_pipe_in_place_of_the_index_is_not_waited_for(tmp_path: Path, own_cache: Path) -> None:
+    """Nobody may ever write to it."""
+    path = tmp_path / "lines.txt"
+    path.write_text("a\nb\n")
+    assert len(aliquot.open(path)) == 2
+    kept = only_index(own_cache)
+    kept.unlink()
+    os.mkfifo(kept)
+    assert len(aliquot.open(path)) == 2
+    assert only_index(own_cache).is_file()
+
+
 @pytest.mark.parametrize("place", ["file", "below a file", "missing"])
 def test_a_cache_that_cannot_be_written_only_costs_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str

@@ -14,7 +14,7 @@ _PYTHON_TO_OPTIONS = (
     (r"\bwith max_failures,", "with --max-failures,"),
     (r"\bwith columns=", "with --columns"),
     (r"\baliquot\.map for single units", "--each for single units"),
-    (r"\bjoin=(?:lambda|operator|\.\.\.).*", "--join MODULE:FUNCTION"),
+    (r"\bjoin=(?:lambda|operator|numpy|max|min|\.\.\.|$).*", "--join MODULE:FUNCTION"),
     (r"\b(?:longer than )wall_seconds\b", "longer than --wall"),
     (r"\bwall_seconds=", "--wall "),
     (r"\btarget_seconds=", "--target-seconds "),

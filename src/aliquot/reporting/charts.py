@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from aliquot.quantities import format_bytes, format_seconds, number_of
+from aliquot.quantities import format_amount, format_bytes, format_seconds, number_of
 from aliquot.reporting.axes import Axis, bytes_axis, count_axis, log_axis, time_axis
 from aliquot.reporting.lanes import Lane
-from aliquot.reporting.losses import Loss, format_share
+from aliquot.reporting.losses import Loss, format_share, format_steps
 from aliquot.reporting.story import Story
 from aliquot.reporting.svg import Drawing, percent
 from aliquot.reporting.thinning import Curve
@@ -28,7 +28,7 @@ def draw_step_units(story: Story) -> Drawing:
     totals = story.totals
     drawing = Drawing(
         "Step size over time",
-        f"Units in a step, from {totals.smallest_step_units:,.3g} to {totals.largest_step_units:,.3g}.",
+        f"Units in a step: {format_steps(totals.smallest_step_units, totals.largest_step_units)}.",
         _HEIGHT,
     )
     across = time_axis(totals.wall_seconds)
@@ -37,7 +37,7 @@ def draw_step_units(story: Story) -> Drawing:
     low = max(totals.smallest_step_units, 1e-3)
     up = log_axis(low, max(low, totals.largest_step_units), "units a step")
     _frame(drawing, story, across, up)
-    _curve(drawing, story.step_units, across, up, lambda value: f"{value:,.4g} units a step")
+    _curve(drawing, story.step_units, across, up, lambda value: f"{format_amount(value)} units a step")
     return drawing
 
 
@@ -91,7 +91,8 @@ def draw_throughput(story: Story) -> Drawing:
     highest = max((rate.units_per_second for rate in story.throughput), default=0.0)
     drawing = Drawing(
         "Throughput",
-        f"Units per second: {story.totals.units_per_second:,.4g} on the average, at most {highest:,.4g}.",
+        f"Units per second: {format_amount(story.totals.units_per_second)} on the average, "
+        f"at most {format_amount(highest)}.",
         _THROUGHPUT_HEIGHT,
     )
     across = time_axis(story.totals.wall_seconds)
@@ -108,7 +109,7 @@ def draw_throughput(story: Story) -> Drawing:
     average_down = _down(drawing, up, story.totals.units_per_second)
     drawing.line((0.0, 1.0), (average_down, average_down), "average", "average")
     for rate in story.throughput:
-        tip = f"{format_seconds(rate.begin_seconds)}: {rate.units_per_second:,.4g} units/s"
+        tip = f"{format_seconds(rate.begin_seconds)}: {format_amount(rate.units_per_second)} units/s"
         place = (across.place(rate.begin_seconds), across.place(rate.end_seconds))
         drawing.rect(place, 0, drawing.height, "sense", tip)
     return drawing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from aliquot.quantities import format_count, format_seconds, number_of
+from aliquot.quantities import format_amount, format_seconds, number_of
 from aliquot.reporting.lanes import Purpose
 
 
@@ -65,7 +65,5 @@ def format_share(share: float) -> str:
 
 def format_steps(smallest_units: float, largest_units: float) -> str:
     """(1, 10000) -> '1 to 10,000'; the units of a step, on the average of a report, may be no whole number."""
-    smallest, largest = (
-        f"{units:,.3g}" if units < 1000 else format_count(round(units)) for units in (smallest_units, largest_units)
-    )
+    smallest, largest = format_amount(smallest_units), format_amount(largest_units)
     return largest if smallest == largest else f"{smallest} to {largest}"

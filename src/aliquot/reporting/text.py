@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from aliquot.quantities import format_bytes, format_count, format_seconds, number_of
+from aliquot.quantities import format_amount, format_bytes, format_count, format_seconds, number_of
 from aliquot.reporting.about import About, one_line
 from aliquot.reporting.losses import format_share, format_steps
 from aliquot.reporting.story import RECENT_SECONDS, SetAside, Story
@@ -88,8 +88,7 @@ def _speed(story: Story, about: About, finished_units: int, *, is_held: bool) ->
 
 def format_rate(units_per_second: float) -> str:
     """0.021 -> '0.021 units/s'; 12345.6 -> '12,346 units/s'."""
-    shown = format_count(round(units_per_second)) if units_per_second >= 10 else f"{units_per_second:.2g}"
-    return f"{shown} units/s"
+    return f"{format_amount(units_per_second)} units/s"
 
 
 def _what_was_done(story: Story, about: About) -> list[str]:

@@ -30,34 +30,53 @@ Functions: TypeAlias = Callable[[Any], Any] | Mapping[str, Callable[[Any], Any]]
 Source: TypeAlias = "VirtualFile | str | os.PathLike[str] | Iterable[Any]"
 
 
-def _refusing_options_of_open(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
-    """How a file is read is told to `open`: who tells it here is told so, not only that there is no such argument."""
+# What others call it, or nobody has to choose: what to write here.
+_OTHER_NAMES = {
+    **dict.fromkeys(
+        ("chunksize", "chunk_size", "batch_size", "block_size", "npartitions"),
+        "nobody chooses how many units go to a worker at once. Leave it out; a first guess is size=",
+    ),
+    **dict.fromkeys(
+        ("cores", "workers", "processes", "n_jobs", "njobs", "max_workers", "num_workers", "nproc"),
+        "write on=aliquot.sites.Local(cores=...)",
+    ),
+    **dict.fromkeys(("wall", "timeout"), "write wall_seconds="),
+    **dict.fromkeys(("keep_going", "ignore_errors"), "write max_failures=1.0"),
+    "max_memory": "write memory=",
+}
+
+
+def _explaining_arguments(call: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """Who tells a call something that it does not take is told what to write, where that is known."""
     code = call.__code__
     known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
     @functools.wraps(call)
     def checked(*args: Given.args, **told: Given.kwargs) -> Returned:
         if not known.issuperset(told):
-            _refuse_options_of_open(call.__name__, [name for name in told if name not in known])
+            _explain(call.__name__, [name for name in told if name not in known])
         return call(*args, **told)
 
     return checked
 
 
-def _refuse_options_of_open(call_name: str, unknown: Sequence[str]) -> None:
+def _explain(call_name: str, unknown: Sequence[str]) -> None:
     from aliquot.errors import UsageError
     from aliquot.virtual_file.opening import option_names
 
     of_open = [name for name in unknown if name in option_names()]
-    if of_open:
+    if of_open and call_name != "run":
         named, written = (", ".join(f"{name}={value}" for name in of_open) for value in ("", "..."))
         raise UsageError(
             f"aliquot.{call_name} does not take {named}: how a file is read is told to aliquot.open. "
             f"Write aliquot.{call_name}(function, aliquot.open(source, {written}))"
         )
+    for name in unknown:
+        if name in _OTHER_NAMES:
+            raise UsageError(f"aliquot.{call_name} does not take {name}=: {_OTHER_NAMES[name]}")
 
 
-@_refusing_options_of_open
+@_explaining_arguments
 def map(
     function: Callable[[Any], Value],
     items: Source,
@@ -125,7 +144,7 @@ def map(
     return one_run.value_of(planning.plan_each(function, items, told))  # type: ignore[no-any-return]
 
 
-@_refusing_options_of_open
+@_explaining_arguments
 def imap(
     function: Callable[[Any], Value],
     items: Source,
@@ -168,7 +187,7 @@ def imap(
     return one_run.stream_plan(planning.plan_each(function, items, told, is_ordered=ordered))
 
 
-@_refusing_options_of_open
+@_explaining_arguments
 def map_batches(
     function: Functions,
     source: Source | Mapping[str, Source],
@@ -233,6 +252,7 @@ def map_batches(
     return one_run.value_of(plan)
 
 
+@_explaining_arguments
 def run(
     job: Job,
     *,

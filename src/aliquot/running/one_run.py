@@ -361,7 +361,7 @@ def _run_into(plan: Plan, flow: _Flow) -> None:
         plan = plan._replace(sink=StreamSink(flow.put), is_streamed=True)
         outcome = run_plan(plan, flow)
         if not outcome.is_complete:
-            raise_failures(outcome.failures, outcome.max_failures, outcome.report.all_units)
+            raise_failures(outcome.failures, outcome.max_failures, outcome.report)
     except InterruptedRunError:
         return
     except BaseException as error:

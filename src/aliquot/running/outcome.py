@@ -212,7 +212,7 @@ class Outcome:
     def value(self) -> Any:
         """The result; raises what the first failed unit raised where there is none."""
         if not self.is_complete:
-            raise_failures(self.failures, self.max_failures, self.report.all_units)
+            raise_failures(self.failures, self.max_failures, self.report)
         return self._value
 
     def __repr__(self) -> str:
@@ -226,9 +226,9 @@ def count_units(failures: Sequence[Failure]) -> str:
     return "1 unit failed and was" if units == 1 else f"{format_count(units)} units failed and were"
 
 
-def raise_failures(failures: tuple[Failure, ...], max_failures: float | None = None, units: int | None = None) -> None:
+def raise_failures(failures: tuple[Failure, ...], max_failures: float | None, report: Report) -> None:
     """Raise the exception of the first failure, as the user's function did, with where it happened."""
-    first = failures[0]
+    first, units = failures[0], report.all_units
     error: Exception = UnitsFailedError(failures, max_failures, units)
     # Raised here, SystemExit would end the user's program, and StopIteration a loop, without a word.
     if isinstance(first.exception, Exception) and not isinstance(first.exception, StopIteration):
@@ -240,6 +240,8 @@ def raise_failures(failures: tuple[Failure, ...], max_failures: float | None = N
             add_note(error, f"aliquot: {len(failures)} failures, of which this is the first; also {others}")
         if why := why_not_enough(failures, max_failures, units):
             add_note(error, f"aliquot: {why}")
+        elif not report.units and report.failed_units > 1:
+            add_note(error, "aliquot: no unit was done at all, so the function itself may be at fault")
         elif max_failures != math.inf:
             add_note(error, SETTING_ASIDE)
         if isinstance(error, DataError) and error.path in _paths_of(first):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from aliquot.coordinator import Coordinator
-from aliquot.quantities import format_bytes, format_count, format_seconds
+from aliquot.quantities import format_amount, format_bytes, format_count, format_seconds
 from aliquot.running.tally import Tally
 from aliquot.sites.local.output import Output, ParentOutput, Stream
 
@@ -198,10 +198,6 @@ class Pace:
         return until - began, done_now - done, steps_now - steps
 
 
-def _short(number: float) -> str:
-    return format_count(round(number)) if number >= 10 else f"{number:.2g}"
-
-
 def describe(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[str]:
     """All that is known, where there is room for it."""
     return [fact.text for fact in find_facts(coordinator, tally, pace)]
@@ -214,9 +210,9 @@ def find_facts(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[Fact]
     facts = [Fact(f"{format_count(done)} of {about}{format_count(units)} units ({done / max(1, units):.0%})", 0)]
     rate = pace.units_a_second
     if rate:
-        facts.append(Fact(f"{_short(rate)}/s", 2))
+        facts.append(Fact(f"{format_amount(rate)}/s", 2))
     if pace.units_a_step:
-        facts.append(Fact(f"{_short(pace.units_a_step)} a step", 5))
+        facts.append(Fact(f"{format_amount(pace.units_a_step)} a step", 5))
     busy = coordinator.busy_workers
     count = "1 worker" if tally.workers == 1 else f"{tally.workers} workers"
     workers = count if busy == tally.workers else f"{busy} of {count} busy"

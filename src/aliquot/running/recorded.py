@@ -21,7 +21,7 @@ from aliquot.errors import SiteError, UsageError
 from aliquot.journal import Journal, JournalError, RunDirectory, boot_id
 from aliquot.quantities import format_count, number_of
 from aliquot.running.earlier import Keeping, RunChangedError, open_journal, refuse_foreign_targets, state_of
-from aliquot.running.outcome import Outcome, Report
+from aliquot.running.outcome import Outcome, Report, count_units
 from aliquot.running.recording import JournalRecorder, failure_of, restore
 from aliquot.running.spoiled import told_as_one
 from aliquot.running.stopping import RunInterruptedError
@@ -255,7 +255,8 @@ def _outcome_of(journal: Journal, plan: Plan, outputs: Sequence[Output]) -> Outc
     failures = tuple(told_as_one(failure_of(about) for _, _, about in journal.restore().failures))
     known = {name: value for name, value in journal.get("report").items() if name in Report._fields}
     if _is_told_in_words(plan):
-        print("aliquot: this run is done already; --fresh (fresh=True) begins anew", file=sys.stderr)
+        but = f", but {count_units(failures)} set aside" if failures else ""
+        print(f"aliquot: this run is done already{but}; --fresh (fresh=True) begins anew", file=sys.stderr)
     value = {output.name: output.path for output in outputs}
     return Outcome(value, Report(**{**known, "costs": ()}), failures, was_done=True)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aliquot.errors import UsageError
+from aliquot.jobs.merging import merge
+from aliquot.running.adding_up import refuse_what_does_not_add_up
 from aliquot.running.results import JoinSink
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class _ShapedSink(JoinSink):
 def call(function: Any, join: Callable[[Any, Any], Any]) -> Called:
     """One function; or several, whose values are a dict where they have names, and else a list."""
     if callable(function):
+        if join is merge:
+            refuse_what_does_not_add_up(function)
         return Called(function, join, (function, join), name_of(function))
     if not isinstance(function, Mapping | list | tuple):
         raise UsageError(f"{function!r:.200} is not a function")
@@ -53,6 +57,8 @@ def call(function: Any, join: Callable[[Any, Any], Any]) -> Called:
     for name, one in named.items():
         if not callable(one):
             raise UsageError(f"{one!r:.200}, which is to give the result {name!r}, is not a function")
+        if join is merge:
+            refuse_what_does_not_add_up(one)
     is_named = isinstance(function, Mapping)
 
     def shape(values: dict[Any, Any]) -> Any:
