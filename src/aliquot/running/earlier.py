@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from aliquot.outputs import Output
 
 # Where these differ, what was done is still of the same units and for the same outputs; elsewhere it is of no use.
-_MAY_CHANGE = ("command", "check", "least_bytes_per_unit", "sandbox", "directory", "inputs", "programs", "function")
+_MAY_CHANGE = (
+    *("command", "check", "least_bytes_per_unit", "sandbox", "directory", "inputs", "programs"),
+    *("function", "uses"),
+)
 
 
 class RunChangedError(UsageError):

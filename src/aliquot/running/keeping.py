@@ -97,10 +97,12 @@ def files_named_in(command: Command) -> list[str]:
 
 def _identity_of_plan(plan: Plan) -> dict[str, Any]:
     from aliquot.journal import describe_input
+    from aliquot.running.used_values import used_values
 
     identity: dict[str, Any] = {
         "label": plan.label,  # only to be told
         "function": [_digest(function) for function in plan.functions],
+        "uses": used_values(*plan.functions),
     }
     if plan.view is not None:
         identity |= _identity_of_view(plan.view)

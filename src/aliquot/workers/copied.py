@@ -30,6 +30,7 @@ _MOST_RESIDENT_BYTES = 256 << 20
 # It takes its locks before a fork and begins anew after it, as its authors provided for.
 _HARMLESS_THREADS = {"jemalloc_bg_thd"}
 # Python's own compiled modules may be elsewhere than the others.
+_PYTHON_FOLDER = os.path.dirname(os.__file__) + "/"
 _LIBRARY_FOLDERS = ("/site-packages/", "/dist-packages/", "/lib-dynload/")
 _GO = b"g"
 # In a thread's /proc/.../stat, the place of its flags after its name, and the one that it is about to be gone.
@@ -271,19 +272,19 @@ def _let_go_of(modules: dict[str, ModuleType]) -> None:
 
 def _own_modules() -> dict[str, ModuleType]:
     """What is neither Python's nor a library's is the user's own, and so is what it holds by now."""
-    python = os.path.dirname(os.__file__) + "/"
     return {
         name: module
         for name, module in list(sys.modules.items())
-        if name.partition(".")[0] not in ("aliquot", "__main__") and not _is_from_library(module, python)
+        if name.partition(".")[0] not in ("aliquot", "__main__") and not is_from_library(module)
     }
 
 
-def _is_from_library(module: ModuleType, python: str) -> bool:
+def is_from_library(module: ModuleType) -> bool:
+    """Whether a module is Python's, or an installed one."""
     path = _path_of(module)
     if path is None:
         return True  # it is part of Python, or was made by a library
-    return path.startswith(python) or any(part in path for part in _LIBRARY_FOLDERS)
+    return path.startswith(_PYTHON_FOLDER) or any(part in path for part in _LIBRARY_FOLDERS)
 
 
 def _path_of(module: ModuleType) -> str | None:
