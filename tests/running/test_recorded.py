@@ -559,6 +559,21 @@ def test_a_source_that_changes_ends_the_run(numbers: Path) -> None:
         aliquot.run(command, on=TWO, progress=False, max_failures=1.0, size=1)
 
 
+def test_a_source_that_is_removed_ends_the_run_which_goes_on_when_it_is_back(numbers: Path) -> None:
+    """No unit is to blame, whatever may fail: nothing is set aside, and nothing is made of a part of the file."""
+    away = numbers.with_name("away.txt")
+    command = aliquot.Command(
+        f"mv {numbers} {away} 2> moved.txt; cat {{n}} > {{out}}", split={"n": numbers}, join={"out": "copied.txt"}
+    )
+    with pytest.raises(aliquot.SourceChangedError, match="Was it moved or removed"):
+        aliquot.run(command, on=TWO, max_failures=1.0, size=10, progress=False)
+    assert not Path("copied.txt").exists()
+    away.rename(numbers)
+    again = aliquot.Command("cat {n} > {out}", split={"n": numbers}, join={"out": "copied.txt"})
+    aliquot.run(again, on=TWO, max_failures=1.0, resume_anyway=True, progress=False)
+    assert Path("copied.txt").read_text() == numbers.read_text()
+
+
 def test_something_that_writes_on_after_its_step_is_noticed(tmp_path: Path) -> None:
     """Its bytes would be in the midst of others."""
     partial = PartialOutput(find_rule("concat"), str(tmp_path / "partial"))

@@ -48,6 +48,20 @@ def test_a_program_is_not_given_a_read_without_its_end(torn: Path, tmp_path: Pat
         run(str(torn), COMMANDS[mode], tmp_path)
 
 
+@pytest.mark.parametrize("mode", COMMANDS)
+@pytest.mark.parametrize("bad", [0, 300])
+def test_a_program_is_not_given_a_read_that_was_found_to_be_bad(tmp_path: Path, mode: str, bad: int) -> None:
+    """It might pass over it without a word, and whoever has read that it is bad would take it for set aside."""
+    reads = [READ] * 301
+    reads[bad] = "@r\nAC\n+\nI\n"
+    (tmp_path / "reads.fastq").write_text("".join(reads))
+    with pytest.raises(aliquot.DataError, match="2 bases and 1 qualities"):
+        run(str(tmp_path / "reads.fastq"), COMMANDS[mode], tmp_path)
+    outcome = run(str(tmp_path / "reads.fastq"), COMMANDS[mode], tmp_path, max_failures=1)
+    assert [(failure.start, failure.stop) for failure in outcome.failures] == [(bad, bad + 1)]
+    assert (tmp_path / "out.txt").read_text() == "AC\n" * 300
+
+
 @pytest.mark.parametrize("mode", ["file", "pipe"])
 def test_reads_of_the_next_file_stay_where_they_are(torn: Path, tmp_path: Path, mode: str) -> None:
     """What is left of the last read of a file would make others of them."""

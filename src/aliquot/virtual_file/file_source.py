@@ -213,9 +213,9 @@ class FileSource(Source):
         self.format.check_same(records)
 
     def check_ends(self, start: int, stop: int) -> None:
-        """The last one has an end."""
+        """The last one has an end, and none is known to be bad."""
         self.advance(stop)
-        self._units.check_whole(stop)
+        self._check_copied(start, stop)
 
     def ends_without_terminator(self, stop: int) -> bool:
         """Whether these units end with the file, and the file ends without what ends a unit."""
@@ -257,7 +257,7 @@ class FileSource(Source):
 
     def _checked_range(self, start: int, stop: int) -> tuple[int, int]:
         begin, end = self._range(start, stop)
-        self._units.check_whole(stop)
+        self._check_copied(start, stop)
         # A line cannot begin in the wrong place: what is in it is for whoever reads it.
         if begin < end and not (self._are_lines and start > 0):
             try:
@@ -265,6 +265,12 @@ class FileSource(Source):
             except Malformed as fault:
                 raise self._explained(fault, start, begin) from fault
         return begin, end
+
+    def _check_copied(self, start: int, stop: int) -> None:
+        """Units that nobody parses here."""
+        self._units.check_whole(stop)
+        if not self._are_lines:
+            self._units.check_good(start, stop)
 
     def _miscounted(self, start: int, stop: int, problem: str) -> DataError:
         begin, end = self._range(start, stop)

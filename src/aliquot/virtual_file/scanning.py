@@ -121,6 +121,11 @@ class ScannedUnits(Units):
         if self._torn_unit is not None and stop > self._torn_unit.unit:
             raise self._error_of(self._torn_unit)
 
+    def check_good(self, start: int, stop: int) -> None:
+        """Whoever is given it might pass it over without a word."""
+        if self._bad_unit is not None and start <= self._bad_unit.unit < stop:
+            raise self._error_of(self._bad_unit)
+
     def share(self) -> None:
         """Save it, also unfinished: other processes look there before they count by themselves.
 

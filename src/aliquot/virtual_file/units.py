@@ -49,6 +49,9 @@ class Units(ABC):
     def check_whole(self, stop: int) -> None:
         """Raise if one before ``stop`` has no end: nobody is given it, also where bad ones are expected."""
 
+    def check_good(self, start: int, stop: int) -> None:
+        """Raise if one of these is known to be bad, also where bad ones are expected."""
+
     @abstractmethod
     def byte_of(self, unit: int) -> int:
         """Where a known unit begins; one past the last unit is the end of the content."""

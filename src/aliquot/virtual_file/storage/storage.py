@@ -74,7 +74,8 @@ class Storage(ABC):
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise DataError(
+            # For all of its units: none of them is to blame.
+            raise SourceChangedError(
                 f"cannot be opened any more: {error.strerror}",
                 path=self.path,
                 advice="Was it moved or removed?",
