@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import itertools
 import json
 import os
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from aliquot.outputs import OutputError, PartialOutput, find_rule, join_pieces
 from aliquot.outputs.rules import lines_sorted
+from aliquot.outputs.rules.json_merge import JsonMerge
 
 from .joining import joined, scratch_directory, write_pieces
 
@@ -103,10 +105,49 @@ def test_json_values_are_merged(tmp_path: Path, pieces: list[Any], expected: Any
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_merged_json_is_laid_out_like_its_pieces(tmp_path: Path, layout: dict[str, Any], end: str) -> None:
     """As the program would have written it."""
-    values: list[dict[str, Any]] = [{}, {"m": {"z": [1], "b": "\u00e9\ud83d\ude00"}, "k": 1.5}, {"a": 1, "b": {}}]
-    pieces = [(json.dumps(value, **layout) + end).encode("utf-8", "surrogatepass") for value in values]
-    whole = (json.dumps({**values[1], **values[2]}, **layout) + end).encode("utf-8", "surrogatepass")
+    values: list[dict[str, Any]] = [{}, {"m": {"z": [1], "b": "\u00e9\U0001f600"}, "k": 1.5}, {"a": 1, "b": {}}]
+    pieces = [(json.dumps(value, **layout) + end).encode() for value in values]
+    whole = (json.dumps({**values[1], **values[2]}, **layout) + end).encode()
     assert joined(tmp_path, "json-merge", *pieces) == whole
+
+
+@pytest.mark.parametrize(
+    "number", [b"1e400", b"-1E-400", b"0.12345678901234567890123", b"1.50", b"-0", b"-0.0", b"7" * 5000, b"NaN"]
+)
+def test_numbers_in_merged_json_keep_their_digits(tmp_path: Path, number: bytes) -> None:
+    """However many there are, and however large the number is."""
+    pieces = [b'{"a": %b}' % number, b'{"b": [%b]}' % number]
+    assert joined(tmp_path, "json-merge", *pieces) == b'{"a": %b, "b": [%b]}' % (number, number)
+
+
+@pytest.mark.parametrize("lone", [rb"\ud800", rb"\udfff", "\ud800".encode("utf-8", "surrogatepass")])
+def test_half_a_surrogate_pair_is_escaped_in_merged_json(tmp_path: Path, lone: bytes) -> None:
+    """Also if other letters are not, as UTF-8 cannot write it."""
+    merged = joined(tmp_path, "json-merge", b'{"a": "%b"}' % lone, '{"\u00e9": 1}'.encode())
+    assert json.loads(merged.decode("utf-8")) == {"a": json.loads(b'"%b"' % lone), "\u00e9": 1}
+
+
+# Not a colon, by which the layout is told, nor what is escaped or not depending on other letters.
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters=":\x7f"))
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+)
+
+
+@given(JSON_VALUES, st.sampled_from([None, 1, "\t"]), st.booleans())
+def test_merged_json_is_written_as_python_writes_it(value: Any, indent: int | str | None, is_ascii: bool) -> None:
+    """Byte by byte, however it is nested."""
+    text = json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()
+    merged = JsonMerge().new_value()
+    merged.add(text)
+    assert merged.written() == text
+
+
+def test_json_that_is_deeply_nested_is_merged(tmp_path: Path) -> None:
+    """Writing goes as deep as reading does."""
+    deep = b"[\n " * 700 + b"]" * 700
+    assert json.loads(joined(tmp_path, "json-merge", deep)) == json.loads(deep)
 
 
 def test_empty_pieces_are_no_json(tmp_path: Path) -> None:
@@ -123,12 +164,17 @@ def test_empty_pieces_are_no_json(tmp_path: Path) -> None:
         ("json-merge", b"{}", b"[" * 100_000, "is not one JSON value"),
         ("json-merge", b'{"a": {"b": []}}', b'{"a": {"b": {}}}', r"at 'a\.b' it has an object, and .* a list"),
         ("json-merge", b"[]", b"3", "it has 3, and an earlier piece has a list"),
+        ("json-merge", b"{}", b"1" * 80, "it has 1{50}, and an earlier piece has an object"),
         ("sum", b"1 2\n", b"1 2 3\n", "has 3 numbers on line 1, and the first piece has 2 there"),
         ("sum", b"1\n2\n", b"1\n", "has 1 lines of numbers, and the first piece has 2"),
         ("sum", b"1\n2\n", b"1\nx2\n", "has 'x2' on line 2, which is no number"),
         ("sum", b"1", b"1_000", "has '1_000' on line 1"),
         ("sum", b"1", b"\xff", "on line 1, which is no number"),
         ("sum", b"1", b"x" * 80, r"has 'x{50}\.\.\.' on line 1, which is no number"),
+        ("sum", b"1", b"1e99999999999999999999", "has '1e99999999999999999999' on line 1, which is no number that"),
+        ("sum", b"1", b"1e-99999999999999999999", "has '1e-99999999999999999999' on line 1, which is no number that"),
+        ("sum", b"1 1e+400", b"1 1e-400", r"its sum with '1e\+400' .* would need more than 700 digits"),
+        ("sum", b"9" * 5000, b"0.5", r"its sum with '9{50}\.\.\.' .* would need more than 700 digits"),
     ],
 )
 def test_pieces_that_do_not_fit_are_refused_at_once(
@@ -155,6 +201,9 @@ def test_pieces_that_do_not_fit_are_refused_at_once(
         ([b"1e300 1e-300", b"-1e300 1e-300"], b"0e+300 2e-300"),
         ([b"inf nan inf", b"1 1 -inf"], b"inf nan nan"),
         ([b"99999999999999999999999", b"1"], b"100000000000000000000000"),
+        ([b"9" * 4300, b"1"], b"1" + b"0" * 4300),
+        ([b"-" + b"9" * 5000, b"-1", b"-1"], b"-1" + b"0" * 4999 + b"1"),
+        ([b"9" * 640, b"1"], b"1" + b"0" * 640),
         ([b"", b"1\n", b"\n", b"2\n"], b"3\n"),
         ([b"", b""], b""),
     ],
@@ -162,6 +211,14 @@ def test_pieces_that_do_not_fit_are_refused_at_once(
 def test_numbers_are_added_place_by_place(tmp_path: Path, pieces: list[bytes], expected: bytes) -> None:
     """Whole ones stay whole, decimal ones are exact, blanks are those of the first piece."""
     assert joined(tmp_path, "sum", *pieces) == expected
+
+
+def test_numbers_are_added_whatever_the_arithmetic_of_the_thread_is(tmp_path: Path) -> None:
+    """One that rounds and makes nan of what it cannot read changes nothing."""
+    with decimal.localcontext(decimal.Context(prec=2, traps=[])):
+        assert joined(tmp_path, "sum", b"1.2345", b"1") == b"2.2345"
+        with pytest.raises(OutputError, match="which is no number that can be added"):
+            joined(tmp_path, "sum", b"1e99999999999999999999")
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=8), st.data())

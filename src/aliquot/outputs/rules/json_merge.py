@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from aliquot.outputs.rules.folding import Value, ValueRule
 
 _INDENT = re.compile(rb"\s*[\[{]\r?\n([ \t]+)")
 _COLON = re.compile(rb'":( ?)')
-_DEFAULT_INDENT = "  "
+_WORDS = {None: "null", True: "true", False: "false"}
 
 
 class JsonMerge(ValueRule):
@@ -15,8 +16,9 @@ class JsonMerge(ValueRule):
 
     Objects are merged key by key, at every depth; lists are put one after another; of two numbers, texts or truths the
     later one stays. A null gives way to whatever else there is. An object and a list, or one of these and a number,
-    cannot be merged. The result is laid out like the first piece that tells how: indent, blanks and last newline; keys
-    are in the order in which they came, as any other would depend on how pieces were grouped.
+    cannot be merged. Numbers keep the digits that they were written with. The result is laid out like the first piece
+    that tells how: indent, blanks and last newline; keys are in the order in which they came, as any other would depend
+    on how pieces were grouped.
     """
 
     name = "json-merge"
@@ -39,7 +41,9 @@ class _Merged(Value):
         import json
 
         try:
-            value = json.loads(data)
+            # Numbers stay as they are written, as bytes, which nothing else in JSON becomes: a float would lose digits.
+            # So do NaN and Infinity, which JSON does not have, and many programs write.
+            value = json.loads(data, parse_float=str.encode, parse_int=str.encode, parse_constant=str.encode)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"is not one JSON value: {error}") from error
         self._look_at(data, value)
@@ -58,17 +62,50 @@ class _Merged(Value):
             self._separators = ("," if indent else "," + blank, ":" + blank)
 
     def written(self) -> bytes:
-        import json
-
         if not self._pieces:
             return b""
-        text = json.dumps(
-            self._value,
-            indent=self._indent if self._separators else _DEFAULT_INDENT,
-            separators=self._separators,
-            ensure_ascii=self._is_ascii,
-        )
-        return (text + "\n" * self._ends_with_newline).encode("utf-8", "surrogatepass")
+        text = "".join(self._texts()) + "\n" * self._ends_with_newline
+        # Half of a surrogate pair is no character that UTF-8 has: it is written as JSON's escape, which looks the same.
+        return text.encode("utf-8", "backslashreplace")
+
+    def _texts(self) -> Iterator[str]:
+        """The value in small parts; not by recursion, so that all that could be read can be written."""
+        from json.encoder import encode_basestring, encode_basestring_ascii
+
+        quoted = encode_basestring_ascii if self._is_ascii else encode_basestring
+        comma, colon = self._separators or (",", ":")
+        newline, indent = ("", "") if self._indent is None else ("\n", self._indent)
+        # What is begun and not ended, the innermost last: the members to come, and what ends it.
+        begun: list[tuple[Iterator[tuple[str, Any]], str]] = [(iter([("", self._value)]), "")]
+        before = ""
+        while begun:
+            members, end = begun[-1]
+            line = newline + indent * (len(begun) - 1)
+            for label, value in members:
+                yield before + label
+                if value and isinstance(value, dict):
+                    yield "{"
+                    begun.append((((quoted(key) + colon, inner) for key, inner in value.items()), line + "}"))
+                elif value and isinstance(value, list):
+                    yield "["
+                    begun.append(((("", inner) for inner in value), line + "]"))
+                else:
+                    yield quoted(value) if isinstance(value, str) else _word(value)
+                    before = comma + line
+                    continue
+                before = line + indent
+                break
+            else:
+                yield end
+                begun.pop()
+                before = comma + line.removesuffix(indent)
+
+
+def _word(value: Any) -> str:
+    """A number, truth or null, or what is empty."""
+    if isinstance(value, bytes):
+        return value.decode()
+    return "{}" if isinstance(value, dict) else "[]" if isinstance(value, list) else _WORDS[value]
 
 
 def _merge(first: Any, second: Any, where: str) -> Any:
@@ -90,4 +127,6 @@ def _merge(first: Any, second: Any, where: str) -> Any:
 
 
 def _kind(value: Any) -> str:
-    return "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else f"{value!r:.50}"
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return f"{value.decode() if isinstance(value, bytes) else repr(value):.50}"
