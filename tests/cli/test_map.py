@@ -117,6 +117,14 @@ def test_a_value_can_be_written_as_json_or_pickled(place: Path) -> None:
     [
         (("analysis:nothing", "text.txt"), "has no 'nothing'"),
         (("nomodule:f", "text.txt"), "cannot import 'nomodule'"),
+        (("analysis:cuont", "text.txt"), "'analysis' has no 'cuont': did you mean count?"),
+        (("analysis.py:count", "text.txt"), "leave out .py, as in analysis:count"),
+        (("analysis.py", "text.txt"), "leave out .py, as in analysis:FUNCTION"),
+        (("./sub/analysis.py:count", "text.txt"), "leave out .py, as in sub.analysis:count"),
+        (("/some/analysis.py:count", "text.txt"), "as in analysis:count, with /some on PYTHONPATH"),
+        (("count", "text.txt"), "'count' is not MODULE:FUNCTION: write both"),
+        (("builtins:str.uper", "text.txt"), "'builtins' has no 'str.uper': did you mean str.upper?"),
+        (("analysis:count", "text.txt", "--join", "max"), "a builtin is written builtins:max"),
         (("analysis:count", "missing.txt"), "missing.txt"),
         (("analysis:count", "text.txt", "--out", "x.csv"), "should end in .json or .pkl"),
         (("analysis:kinds", "text.txt", "--join", "operator:or_", "--out", "x.json"), "it is in x.json.pkl"),
@@ -319,7 +327,7 @@ def test_one_who_expects_no_bad_record_may_change_his_mind(tmp_path: Path) -> No
     for _ in range(2):
         with pytest.raises(aliquot.DataError, match="unit 9, byte") as refused:
             aliquot.map_batches(len, records)
-        assert "max_failures=1.0 would set units aside" in refused.value.__notes__[-1]
+        assert "max_failures=1.0 (all, and not 1) would set units aside" in refused.value.__notes__[-1]
         with pytest.warns(aliquot.UnitsSetAsideWarning):
             assert aliquot.map_batches(len, records, max_failures=1) == 9
         records = aliquot.open(path)

@@ -66,6 +66,8 @@ def test_a_dry_run_tells_what_would_be_refused(aliquot: Callable[..., Ran], plac
         (("run", "--split", "text", "--", "cat {text}"), "--split 'text' is not NAME=PATH"),
         (("run", "--split", "text=missing.txt", "--", "cat {text}"), "missing.txt: there is no such file"),
         ((*LOOK, "--", "cat {txt}"), "Did you mean {text}?"),
+        ((*LOOK, "--", "cat {text} > out.txt"), "the command writes to out.txt itself: write {out} instead"),
+        ((*LOOK, "--", "cat {text} - < {text}"), "Write 'cat {text} |' before the program instead of '< {text}'"),
         ((*LOOK, "--join", "x=y:concta", "--", "cat {text}"), "unknown rule 'concta': did you mean 'concat'?"),
         ((*LOOK, "--format", "fastqc", "--", "cat {text}"), "unknown format 'fastqc': did you mean fastq?"),
         ((*LOOK, "--format", "tex=csv", "--", "cat {text}"), "nothing is called 'tex'; there is text"),

@@ -15,6 +15,7 @@ import pytest
 from aliquot.journal import Journal
 from tests.conftest import Ran
 from tests.real.processes import Script, kill, wait_until
+from tests.virtual_file.making import reads
 
 ALIQUOT = Path(sys.executable).parent / "aliquot"
 LINES = "".join(f"{number} {number * number % 97}\n" for number in range(20_000))
@@ -377,3 +378,51 @@ def test_plain_lines_without_colours(place: Path) -> None:
     """Where nobody sees them."""
     ran = aliquot(place, *COPY, "--", "cat {text}")
     assert "\x1b" not in ran.stderr
+
+
+def test_an_output_that_is_not_named_and_not_printed_is_told(place: Path) -> None:
+    """It is empty, and why."""
+    ran = aliquot(place, "run", "--split", "text=few.txt", "--join", "out=out.txt", "--", "cat {text} > /dev/null")
+    assert (ran.returncode, (place / "out.txt").read_text()) == (0, "")
+    told = ran.stderr.splitlines()[-1]
+    assert told.startswith("aliquot: out.txt is empty: {out} is nowhere in the command, so it was made of what the")
+    assert told.endswith(
+        "and it printed nothing. If the command writes to a file, write {out} where it names that file"
+    )
+
+
+@pytest.fixture
+def no_mates(place: Path) -> Path:
+    (place / "a.fastq").write_bytes(reads(90))
+    (place / "b.fastq").write_bytes(reads(90).replace(b"read", b"other"))
+    return place
+
+
+PAIRS = ("run", "--split", "a=a.fastq", "--split", "b=b.fastq", "--join", "out=out.txt")
+
+
+@pytest.mark.parametrize("command", ["paste {a} {b} > {out}", "paste {a:pipe} {b:pipe} > {out}"])
+def test_reads_that_are_no_mates_are_told_without_blaming_the_command(no_mates: Path, command: str) -> None:
+    """In the words of the command line."""
+    ran = aliquot(no_mates, *PAIRS, "--", command)
+    assert ran.returncode == 1
+    assert "the reads are not mates: they are called 'read0' and 'other0'" in ran.stderr
+    assert "can be divided with --names-may-differ" in ran.stderr
+    assert "The input is at fault, and not the command" in ran.stderr
+    assert "same_names" not in ran.stderr
+    assert "failed/" not in ran.stderr
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_reads_that_are_no_mates_may_be_divided_together(no_mates: Path, in_file: bool) -> None:
+    """If one says so, also in a file; whoever goes on with the run need not say it again."""
+    (no_mates / "job.toml").write_text("names-may-differ = true\n")
+    told = ("--config", "job.toml") if in_file else ("--names-may-differ",)
+    ran = aliquot(no_mates, *PAIRS, *told, "--", "test -e go && paste {a} {b} > {out}")
+    assert ran.returncode == 1
+    assert "the command itself may be at fault" in ran.stderr
+    (no_mates / "go").touch()
+    ran = aliquot(no_mates, "resume", "out.txt")
+    assert ran.returncode == 0, ran.stderr
+    alone = subprocess.run(["paste", "a.fastq", "b.fastq"], cwd=no_mates, capture_output=True, check=True)
+    assert (no_mates / "out.txt").read_bytes() == alone.stdout

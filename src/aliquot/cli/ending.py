@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aliquot.cli.wording import in_options
+from aliquot.errors import DataError
 from aliquot.quantities import format_count, format_seconds, number_of
 
 if TYPE_CHECKING:
@@ -97,6 +98,9 @@ def tell_failed(directory: RunDirectory, outcome: Outcome, set_aside: str | None
     if failures:
         click.echo(in_options(str(failures[0])), err=True)
     name = run_name(directory)
+    if not outcome.report.units and failures and _is_of_input(failures[0], directory):
+        click.echo("The input is at fault, and not the command. Once it is mended, run the same again", err=True)
+        return
     if not outcome.report.units:
         click.echo(
             f"No unit was done at all, so the command itself may be at fault. Mend it and run it again; "
@@ -111,15 +115,26 @@ def tell_failed(directory: RunDirectory, outcome: Outcome, set_aside: str | None
     )
 
 
+def _is_of_input(failure: Failure, directory: RunDirectory) -> bool:
+    """Whether units could not be read: a step's own files, in the run directory, are no input."""
+    error = failure.exception
+    return isinstance(error, DataError) and not (error.path or "").startswith(f"{directory.path}/")
+
+
 def warn_of_empty_outputs(job: Command) -> None:
     """A program that writes elsewhere than it should ends as well as any other."""
     for output in job.outputs:
         path = os.path.join(job.directory, output.path)
         if output.path == "-" or not os.path.isfile(path) or os.path.getsize(path):
             continue
-        is_printed = job.template.stdout_output == output.name
-        why = f"{{{output.name}}} is nowhere in the command, so what it prints was taken" if is_printed else ""
-        click.echo(f"aliquot: {output.path} is empty: no step wrote anything to it. {why}".rstrip(". "), err=True)
+        why = "no step wrote anything to it"
+        if job.template.stdout_output == output.name:
+            name = f"{{{output.name}}}"
+            why = (
+                f"{name} is nowhere in the command, so it was made of what the command prints, and it printed nothing. "
+                f"If the command writes to a file, write {name} where it names that file"
+            )
+        click.echo(f"aliquot: {output.path} is empty: {why}", err=True)
 
 
 def warn_of_headers(job: Command) -> None:

@@ -133,13 +133,44 @@ def _run(
 
 
 def _find(path: str) -> Any:
-    from aliquot.errors import UsageError
+    from aliquot.errors import DescriptionError, UsageError
     from aliquot.job import find_by_import_path
 
-    found = find_by_import_path(path)
+    try:
+        found = find_by_import_path(path)
+    except DescriptionError as error:
+        meant = _what_was_meant(path)
+        if not meant:
+            raise
+        raise UsageError(meant) from error
     if not callable(found):
         raise UsageError(f"{path} is not a function")
     return found
+
+
+def _what_was_meant(path: str) -> str:
+    """What to write instead of a path that names nothing, where that can be told."""
+    import builtins
+
+    module, colon, name = path.partition(":")
+    if module.endswith(".py"):
+        file = os.path.relpath(module.removesuffix(".py"))
+        is_below = not file.startswith(os.pardir)
+        shown = file.replace("/", ".") if is_below else os.path.basename(file)
+        where = "" if is_below else f", with {os.path.dirname(os.path.abspath(module))} on PYTHONPATH"
+        return f"{path!r} is not MODULE:FUNCTION: leave out .py, as in {shown}:{name or 'FUNCTION'}{where}"
+    if not colon:
+        is_builtin = callable(getattr(builtins, path, None))
+        instead = f"a builtin is written builtins:{path}" if is_builtin else "write both, with a colon between them"
+        return f"{path!r} is not MODULE:FUNCTION: {instead}"
+    import difflib
+
+    thing: Any = sys.modules.get(module)
+    *outer, last = name.split(".")
+    for one in outer:
+        thing = getattr(thing, one, None)
+    near = difflib.get_close_matches(last, dir(thing), n=1) if thing is not None else []
+    return f"{module!r} has no {name!r}: did you mean {'.'.join([*outer, near[0]])}?" if near else ""
 
 
 def _write_json(value: Any, path: str) -> None:

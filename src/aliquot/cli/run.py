@@ -61,6 +61,11 @@ class _Run(click.Command):
     help="An output; {NAME} in the command, else what it prints. PATH is - for standard output. Rules: concat, sam, "
     "csv, lines-sorted, json-merge, sum, dir, module:function. Default: by the end of PATH. Repeatable.",
 )
+@click.option(
+    "--names-may-differ",
+    is_flag=True,
+    help="Files that are split together are no mates: reads at the same place may have different names (FASTQ).",
+)
 @click.option("--unordered", is_flag=True, help="Outputs may be joined in any order.")
 @click.option("--check", metavar="COMMAND", help="Runs after each step, and fails if its outputs are not good.")
 @click.option("--least-bytes", type=float, metavar="N", help="Outputs have at least so many bytes a unit.")
@@ -89,6 +94,7 @@ def run_command(
     command: Sequence[str],
     split: Sequence[str],
     join: Sequence[str],
+    names_may_differ: bool,
     unordered: bool,
     check: str | None,
     least_bytes: float | None,
@@ -161,6 +167,7 @@ def run_command(
         step_cores=step_cores,
         sandbox=sandbox,
         inputs=inputs,
+        same_names=not names_may_differ,
     )
     options = make_options(
         **{**arguments, "progress": events or arguments["progress"]},

@@ -183,6 +183,53 @@ def test_what_cannot_work_is_refused_when_it_is_made(text: str, options: dict[st
     assert words in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cat {x} > o.txt", "the command writes to o.txt itself: write {o} instead"),
+        ("cat {x} >o.txt", "writes to o.txt itself"),
+        ("cat {x} | tee >'./o.txt'", "writes to ./o.txt itself"),
+        ('(cat {x} >> "o.txt")', "writes to o.txt itself"),
+        ("cat {x} > $(pwd)/y; cat {x} > {here}/o.txt", "/o.txt itself"),
+        ("cp {x} o.txt", "the command names o.txt itself: write {o} instead"),
+    ],
+)
+def test_the_path_of_an_output_is_not_written_for_its_name(text: str, words: str, tmp_path: Path) -> None:
+    """Each step would write over it, and nothing would be joined."""
+    with pytest.raises(UsageError) as refused:
+        Command(text.replace("{here}", str(tmp_path)), split={"x": "lines.txt"}, join={"o": "o.txt"})
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("cat {x} > {o}; cat o.txt", {}),
+        ("cat {x} /some/o.txt", {}),
+        ("cat {x} --not=o.txt go.txt o.txt.gz 'see o.txt'", {}),
+        ("cat {x} < o.txt", {}),
+        ("cd {scratch} && cat {x} > o.txt && cat o.txt", {}),
+        ("cat {x} > o.txt; cat o.txt", {"sandbox": True}),
+        ("grep sort {x}", {"join": {"o": "sort"}}),
+        ("cat {x} 2>&1", {"join": {"o": "1"}}),
+        ("cat {x} > /dev/stdout", {"join": {"o": "/dev/stdout"}}),
+    ],
+)
+def test_what_only_looks_like_the_path_of_an_output_is_accepted(text: str, options: dict[str, Any]) -> None:
+    """As a part of a word, as what is read, in another directory."""
+    command = Command(text, **{"split": {"x": "lines.txt"}, "join": {"o": "o.txt"}, **options})
+    assert command.outputs[0].name == "o"
+
+
+def test_the_path_of_an_output_may_be_that_of_a_declared_input(tmp_path: Path) -> None:
+    """The file that is there is read, and replaced at the end."""
+    path = tmp_path / "all.txt"
+    write(path, b"before")
+    options: dict[str, Any] = {"sandbox": True, "inputs": ["all.txt"]}
+    command = Command(f"cat {path} {{x}}", split={"x": "lines.txt"}, join={"o": "all.txt"}, **options)
+    assert command.inputs == (str(path),)
+
+
 def test_several_files_under_one_name_are_refused() -> None:
     """Each needs its own place in the command."""
     with pytest.raises(UsageError, match="give each of them its own name"):

@@ -100,6 +100,15 @@ def test_a_range_of_bytes() -> None:
     assert sorted(os.listdir("place")) == ["stderr.txt", "stdout"]
 
 
+def test_a_range_of_one_source_goes_with_a_file_of_another() -> None:
+    """Which may be of several files."""
+    write(Path("first.txt"), "a\nb\n")
+    write(Path("second.txt"), "c\nd\n")
+    write(Path("four.txt"), "1\n2\n3\n4\n")
+    split = {"x": "four.txt", "y": aliquot.open(["first.txt", "second.txt"])}
+    assert run("cat {y}; echo {x:offset}", 1, 3, split=split) == {"stdout": b"b\nc\n2\n"}
+
+
 @pytest.mark.parametrize("name", ["a b.txt", "it's.txt", 'a"b.txt', "new\nline.txt", "$x`y`.txt", "-n.txt", "ü.t xt"])
 def test_any_file_name_is_good(name: str) -> None:
     """For the source, the directory, and between quotes."""
@@ -133,6 +142,13 @@ def test_files_cut_at_the_same_units() -> None:
         run("paste {a} {b}", split={"a": "1.fastq", "b": "3.fastq"}, place="other")
     found = run("paste {a} {b} | wc -l", 0, 9, split={"a": "1.fastq", "b": "3.fastq"}, same_names=False, place="3")
     assert found["stdout"].split() == [b"36"]
+
+
+def test_what_is_advised_instead_of_a_pipe_works() -> None:
+    """A part is read as a file and, by cat, from standard input; so are two parts."""
+    assert run("cat {x} | paste {x} -", 3, 5) == {"stdout": b"3xxx\t3xxx\n4xxxx\t4xxxx\n"}
+    found = run("cat {b} | paste {a} -", 3, 4, split={"a": "lines.txt", "b": "lines.txt"}, place="two")
+    assert found == {"stdout": b"3xxx\t3xxx\n"}
 
 
 def test_a_file_that_ends_without_a_newline_gets_one_where_another_follows() -> None:

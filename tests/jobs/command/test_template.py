@@ -132,7 +132,10 @@ def test_ranges() -> None:
         ("cat {reads:xyz}", ("reads",), (), "pipe, offset, length, source"),
         ("cat `cat {reads}`", ("reads",), (), "use $(...) instead"),
         ("cat {a} < {b}", ("a", "b"), (), "Use one way for all"),
-        ("cat {a} {a:pipe}", ("a",), (), "Use one way for all"),
+        ("cat {a} {b:pipe}", ("a", "b"), (), "write {b} instead of {b:pipe}, for files; or {a:pipe} instead of {a}"),
+        ("cat {a} {a:pipe}", ("a",), (), "one part cannot be both. Write {a} instead of {a:pipe}"),
+        ("cat {a} - < {a}", ("a",), (), "'< {a}' is a pipe, and {a} elsewhere in the command is a file"),
+        ("cat {a} - < {a}", ("a",), (), "Write 'cat {a} |' before the program instead of '< {a}'"),
         ("cat {a:offset} < {b}", ("a", "b"), (), "Use one way for all"),
         ("cat {a:pipe} {a:pipe}", ("a",), (), "only once"),
         ("head -n {units} < {a}", ("a",), (), "{units} is not known"),
@@ -178,6 +181,13 @@ def test_a_check_may_leave_names_out_but_reads_no_pipe() -> None:
 def test_the_programs_of_a_command_are_found(text: str, programs: list[str]) -> None:
     """As far as its text shows them."""
     assert read(text, outputs=("sam",)).programs() == programs
+
+
+def test_words_are_known_with_what_they_are_redirected_to() -> None:
+    """Without quotes, up to one that is never closed."""
+    found = read("prog 'a b' {reads} 2>>\"x\" <y | tee ./z; >|w cat 'unclosed").words()
+    redirected = [("", "prog"), ("", "a b"), ("", "{}"), ("", "2"), (">>", "x"), ("<", "y")]
+    assert found == [*redirected, ("", "tee"), ("", "./z"), (">|", "w"), ("", "cat")]
 
 
 @pytest.mark.parametrize(

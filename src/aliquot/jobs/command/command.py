@@ -268,6 +268,7 @@ class Command(Job):
             )
         if output.path == "-":
             return
+        self._check_is_not_written_itself(output)
         target = os.path.realpath(os.path.join(self.directory, output.path))
         if any(os.path.realpath(path) == target for path in self.source.source.paths()):
             raise UsageError(f"the output {output.name!r} would be written over what it is made from: {target}")
@@ -277,6 +278,28 @@ class Command(Job):
             if other.name != output.name and other.path != "-"
         ):
             raise UsageError(f"two outputs go to the same place: {target}")
+
+    def _check_is_not_written_itself(self, output: Output) -> None:
+        """Refuse the path of an output in the command, where its name should be: no step would have anything of it."""
+        if self.template.stdout_output != output.name or output.path.startswith("/dev/"):
+            return
+        words = self.template.words()
+        target = os.path.realpath(os.path.join(self.directory, output.path))
+        is_input = any(os.path.realpath(path) == target for path in self._inputs)
+        # In a sandbox, and wherever else the command goes, a relative path is that of another file.
+        goes_elsewhere = self.sandbox or any(word in ("cd", "pushd") for _, word in words)
+        for redirection, word in words:
+            is_written = ">" in redirection and not redirection.endswith("&")  # that is a descriptor
+            # Without a dot or a slash, an argument may be anything.
+            is_like_path = is_written or (not redirection and re.search(r"[./]", word) is not None)
+            is_elsewhere = goes_elsewhere and not os.path.isabs(word)
+            if not is_like_path or is_elsewhere or os.path.basename(word) != os.path.basename(output.path):
+                continue
+            if os.path.realpath(os.path.join(self.directory, word)) == target and not is_input:
+                raise UsageError(
+                    f"the command {'writes to' if is_written else 'names'} {word} itself: write {{{output.name}}} "
+                    f"instead. Each step has a file of its own there, and {output.path} is made of them"
+                )
 
     def _find_inputs(self, inputs: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
         if inputs and not self.sandbox:

@@ -71,8 +71,8 @@ def _end_last_unit(source: Source, start: int, stop: int, descriptor: int) -> No
 
 
 def _give_range(step: Step, name: str, source: Source) -> None:
-    (path,) = source.paths()
-    step.words[f"{name}:source"] = path
+    if step.command.wants(f"{name}:source"):
+        (step.words[f"{name}:source"],) = source.paths()
     if step.command.wants(f"{name}:offset") or step.command.wants(f"{name}:length"):
         (found,) = source.byte_ranges(step.start, step.stop)
         step.words[f"{name}:offset"] = str(found.start)

@@ -5,8 +5,10 @@ The shell's grammar is larger than this. Where the text is beyond it, nothing is
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
+from collections.abc import Iterator
 
 # What the shell does by itself, so that no program is started and none can take the shell's place.
 _BUILTINS = frozenset(
@@ -121,25 +123,41 @@ def quote_for_shell(word: str, quote: str) -> str:
 
 def programs_of(command: str) -> list[str]:
     """The programs that a command starts, each once, in order; as far as its text shows them."""
-    lexer = shlex.shlex(command.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
     found: dict[str, None] = {}
     is_expected, is_operand = True, False
-    try:
-        for token in lexer:
-            if set(token) <= set("<>&") and set(token) & set("<>"):
-                is_operand = True  # a file or a descriptor comes next
-            elif set(token) <= set("|&;()"):
-                is_expected, is_operand = True, False
-            elif is_operand:
-                is_operand = False
-            elif is_expected and token not in _KEYWORDS and not _is_prefix(token):
-                if token not in _BUILTINS and token not in _NO_COMMAND_FOLLOWS and _PLAIN_WORD.match(token):
-                    found[token] = None
-                is_expected = token in _STARTERS or token in ("exec", "command")
-    except ValueError:
-        pass  # a quote that is never closed: the shell will say so
+    for token in _tokens_of(command):
+        if set(token) <= set("<>&") and set(token) & set("<>"):
+            is_operand = True  # a file or a descriptor comes next
+        elif set(token) <= _OPERATORS:
+            is_expected, is_operand = True, False
+        elif is_operand:
+            is_operand = False
+        elif is_expected and token not in _KEYWORDS and not _is_prefix(token):
+            if token not in _BUILTINS and token not in _NO_COMMAND_FOLLOWS and _PLAIN_WORD.match(token):
+                found[token] = None
+            is_expected = token in _STARTERS or token in ("exec", "command")
     return list(found)
+
+
+def words_of(command: str) -> list[tuple[str, str]]:
+    """The words of a command without their quotes, each with the redirection that it is of: "", or such as ">"."""
+    found = []
+    redirection = ""
+    for token in _tokens_of(command):
+        if set(token) <= _OPERATORS | set("<>"):
+            redirection = token if set(token) & set("<>") else ""
+        else:
+            found.append((redirection, token))
+            redirection = ""
+    return found
+
+
+def _tokens_of(command: str) -> Iterator[str]:
+    """Words and operators, up to a quote that is never closed: the shell will say so."""
+    lexer = shlex.shlex(command.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    with contextlib.suppress(ValueError):
+        yield from lexer
 
 
 def is_simple_command(command: str, reader: ShellReader) -> bool:

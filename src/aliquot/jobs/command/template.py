@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from aliquot.errors import UsageError
-from aliquot.jobs.command.shell_text import ShellReader, is_simple_command, programs_of, quote_for_shell
+from aliquot.jobs.command.shell_text import ShellReader, is_simple_command, programs_of, quote_for_shell, words_of
 
 NUMBERS = ("unit_start", "units", "cores", "memory", "scratch")
 _WAYS = ("pipe", "offset", "length", "source")
@@ -61,6 +61,7 @@ class Template:
         self._splits = tuple(splits)
         self._outputs = tuple(outputs)
         self._is_check = is_check
+        self._redirected: set[str] = set()  # what is split and stands behind "<"
         reader = ShellReader()
         self._parts = tuple(self._parse(reader))
         self.keys = frozenset(part.key for part in self._parts if isinstance(part, Placeholder))
@@ -80,7 +81,14 @@ class Template:
 
     def programs(self) -> list[str]:
         """The programs that the command starts, as far as its text shows them: for noticing that one was changed."""
-        return programs_of("".join(part if isinstance(part, str) else "{}" for part in self._parts))
+        return programs_of(self._without_names())
+
+    def words(self) -> list[tuple[str, str]]:
+        """The words of the text, as `words_of` finds them; "{}" stands for each placeholder."""
+        return words_of(self._without_names())
+
+    def _without_names(self) -> str:
+        return "".join(part if isinstance(part, str) else "{}" for part in self._parts)
 
     def _parse(self, reader: ShellReader) -> Iterator[str | Placeholder]:
         at = 0
@@ -106,6 +114,8 @@ class Template:
             raise self._unknown(match[0], name)
         if way is None:
             way = "pipe" if name in self._splits and reader.is_redirected and not self._is_check else ""
+            if way:
+                self._redirected.add(name)
         elif name not in self._splits:
             raise UsageError(f"{match[0]}: only what is split has a part after a colon. Write {{{name}}}")
         elif way not in _WAYS:
@@ -125,16 +135,33 @@ class Template:
         if self._is_check:
             raise UsageError(f"a check runs after the command, when nothing comes through a pipe any more: {self.text}")
         if others:
-            raise UsageError(
-                f"{{{min(pipes)}}} is a pipe here and {{{min(others)}}} is not: a command reads either only pipes, and "
-                "runs as long as units come, or only files, and runs once for each step. Use one way for all"
-            )
+            raise self._mixed(pipes, others)
         if "units" in self.keys:
             raise UsageError(
                 "{units} is not known when a command that reads a pipe starts: units come as long as there are any. "
                 "Use a file ({name} without '<' or ':pipe'), or leave {units} out"
             )
         return "stream"
+
+    def _mixed(self, pipes: set[str], others: set[str]) -> UsageError:
+        """Which is a pipe and which is not, and how to have all of them in one way."""
+        pipe = min(pipes & others or pipes)
+        other = pipe if pipe in others else min(others)
+        is_redirected = pipe in self._redirected
+        written = f"'< {{{pipe}}}'" if is_redirected else f"{{{pipe}:pipe}}"
+        as_file = f"'cat {{{pipe}}} |' before the program" if is_redirected else f"{{{pipe}}}"
+        if other == pipe:
+            return UsageError(
+                f"{written} is a pipe, and {{{pipe}}} elsewhere in the command is a file: one part cannot be both. "
+                f"Write {as_file} instead of {written}, and both are the same file"
+            )
+        is_range = ":" in other
+        or_pipes = "" if is_range else f", for files; or {{{other}:pipe}} instead of {{{other}}}, for pipes"
+        return UsageError(
+            f"{written} is a pipe, and {{{other}}} is {'of a range of bytes' if is_range else 'a file'}: a command "
+            "reads either only pipes, and runs as long as units come, or none, and runs once for each step. "
+            f"Use one way for all: write {as_file} instead of {written}{or_pipes}"
+        )
 
     def _check_uses(self, unnamed: Sequence[str]) -> None:
         for name in self._splits:
