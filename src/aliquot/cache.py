@@ -32,9 +32,7 @@ def record_path(key: str, ending: str) -> str:
 def read_record(path: str) -> bytes | None:
     """What was written there, if it is whole and of this release."""
     try:
-        # What is no file, such as a pipe, is not waited for.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            data = file.read()
+        data = read_file(path)
     except OSError:
         return None
     if not data.startswith(_MAGIC[:-1]):
@@ -47,6 +45,12 @@ def read_record(path: str) -> bytes | None:
         remove_record(path)
         return None
     return content
+
+
+def read_file(path: str) -> bytes:
+    """All of a file; what is none, such as a pipe, is not waited for."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        return file.read()
 
 
 def write_record(path: str, content: bytes) -> bool:

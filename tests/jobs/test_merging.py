@@ -132,7 +132,7 @@ def test_what_has_its_own_sum_is_added() -> None:
         (numpy.ones(3), numpy.ones(4), r"their shapes are \(3,\) and \(4,\)"),
         (numpy.ones(3), numpy.array(1.0), r"their shapes are \(3,\) and \(\)"),
         (numpy.ones(3), 1.0, "numpy.ndarray and float"),
-        (numpy.ones((3, 1)), numpy.ones((1, 3)), "never repeated"),
+        (numpy.ones((3, 1)), numpy.ones((1, 3)), "only arrays of one shape are added"),
         (numpy.ones(3), [1, 2, 3], "numpy.ndarray and list"),
         (numpy.array(["2020"], "M8[D]"), numpy.array(["2021"], "M8[D]"), "numpy says"),
         (Yields(1, numpy.ones(2)), Yields(1, numpy.ones(3)), r"result\.masses: .*shapes"),

@@ -478,3 +478,14 @@ class Times:
 
     def __call__(self, number: int) -> int:
         return number * self._factor
+
+
+class OddError(Exception):
+    """Takes another number of arguments than it passes on, as many do."""
+
+    def __init__(self, what: str, where: int) -> None:
+        super().__init__(f"{what} at {where}")
+
+
+def return_odd_error_at_7(number: int) -> int | OddError:
+    return OddError("odd", number) if number == 7 else number

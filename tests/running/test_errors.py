@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 import aliquot
@@ -30,6 +31,7 @@ from tests.running.functions import (
     note_in,
     raise_from_a_cause,
     recurse,
+    return_odd_error_at_7,
     scald,
 )
 
@@ -319,3 +321,37 @@ def test_where_some_were_done_the_others_may_be_set_aside() -> None:
         aliquot.map(scald, range(20), on=aliquot.sites.Local(cores=1))
     assert "max_failures=1.0" in notes_of(caught.value)
     assert "at fault" not in notes_of(caught.value)
+
+
+@pytest.mark.parametrize("call", [aliquot.map, aliquot.imap])
+def test_a_frame_is_not_taken_for_its_columns(call: Any) -> None:
+    """To iterate over it gives their names, which nobody wants; the error says how to have its rows."""
+    frame = pandas.DataFrame({"price": [1, 2, 3]})
+    with pytest.raises(aliquot.UsageError, match=r"map over frame\.itertuples\(\)"):
+        call(str, frame)
+    assert aliquot.map(lambda row: row.price + 1, frame.itertuples(), on=TWO) == [2, 3, 4]
+    assert aliquot.map_batches(lambda part: int(part.price.sum()), frame, on=TWO) == 6
+
+
+def test_an_exception_that_cannot_be_unpickled_is_one_bad_value() -> None:
+    """It is often returned, and takes other arguments than it passes on: its unit is named, all others are done."""
+    with pytest.warns(aliquot.UnitsSetAsideWarning, match="unit 7"):
+        values = aliquot.map(return_odd_error_at_7, range(20), on=TWO, max_failures=1)
+    assert [value for value in values if isinstance(value, int)] == [*range(7), *range(8, 20)]
+    with pytest.raises(TypeError) as caught:
+        aliquot.map(return_odd_error_at_7, range(20), on=TWO)
+    assert "unit 7 (its value is OddError" in notes_of(caught.value)
+
+
+def test_exceptions_may_be_values() -> None:
+    """As long as they can be sent."""
+    values = aliquot.map(KeyError, range(5), on=TWO)
+    assert [repr(value) for value in values] == [f"KeyError({number})" for number in range(5)]
+
+
+def test_how_many_failed_is_told_beside_how_many_may() -> None:
+    """And that 1.0 is not 1."""
+    with pytest.raises(ZeroDivisionError) as caught:
+        aliquot.map(lambda number: 1 / (number % 50), range(100), max_failures=1, on=TWO)
+    assert "2 units failed, more than max_failures allows (1)" in notes_of(caught.value)
+    assert "max_failures=1.0 (all, and not 1)" in notes_of(caught.value)

@@ -178,3 +178,12 @@ def test_the_same_function_is_the_same_in_every_process() -> None:
         for seed in ("0", "1", "2", "3")
     }
     assert len(printed) == 1
+
+
+def test_a_pipe_in_place_of_what_was_kept_is_not_waited_for() -> None:
+    """Nobody may ever write to it."""
+    learned.save("key", *models())
+    path = Path(learned._path("key"))
+    path.unlink()
+    os.mkfifo(path)
+    assert learned.load("key")[0].observations == 0

@@ -65,7 +65,7 @@ def test_the_note_is_added_once() -> None:
         with pytest.raises(ValueError, match="unit 40 is bad") as caught:
             _ = outcome.value
     advice, place = caught.value.__notes__
-    assert "max_failures=1.0 would set units aside" in advice
+    assert "max_failures=1.0 (all, and not 1) would set units aside" in advice
     assert "unit 40" in place
 
 

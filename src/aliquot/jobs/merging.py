@@ -218,7 +218,13 @@ def _merge_arrays(first: Any, second: Any, place: Place, *, in_place: bool) -> A
         _refuse(first, second, place)
     shapes = [getattr(value, "shape", ()) for value in (first, second)]
     if shapes[0] != shapes[1]:
-        _refuse(first, second, place, f"their shapes are {shapes[0]} and {shapes[1]}, and an array is never repeated")
+        _refuse(
+            first,
+            second,
+            place,
+            f"their shapes are {shapes[0]} and {shapes[1]}, and only arrays of one shape are added",
+            hint="join=lambda a, b: numpy.concatenate([a, b]) puts one behind the other; or use aliquot.map",
+        )
     for array in (first, second):
         kind = getattr(getattr(array, "dtype", None), "kind", "")
         if kind in "bSU" and kind:

@@ -9,7 +9,7 @@ import os
 import zlib
 from typing import Any
 
-from aliquot.cache import cache_directory, replace_file
+from aliquot.cache import cache_directory, read_file, replace_file
 from aliquot.sizing import MEMORY_QUANTILE, LinearModel
 
 _VERSION = 1
@@ -39,8 +39,7 @@ def fingerprint(*functions: Any) -> str:
 def load(key: str) -> tuple[LinearModel, LinearModel]:
     """The models of time and memory that were kept, or new ones."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        with open(_path(key), encoding="utf-8") as file:
-            kept = json.load(file)
+        kept = json.loads(read_file(_path(key)))
         if kept["version"] == _VERSION:
             return LinearModel.from_dict(kept["time"]), LinearModel.from_dict(kept["memory"], MEMORY_QUANTILE)
     return LinearModel(), LinearModel(MEMORY_QUANTILE)

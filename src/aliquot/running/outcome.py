@@ -243,6 +243,11 @@ def raise_failures(failures: tuple[Failure, ...], max_failures: float | None, re
         elif not report.units and report.failed_units > 1:
             add_note(error, "aliquot: no unit was done at all, so the function itself may be at fault")
         elif max_failures != math.inf:
+            if max_failures:
+                failed = number_of(report.failed_units, "unit")
+                add_note(
+                    error, f"aliquot: {failed} failed, more than max_failures allows{_shown_allowance(max_failures)}"
+                )
             add_note(error, SETTING_ASIDE)
         if isinstance(error, DataError) and error.path in _paths_of(first):
             error.has_failed_a_run = True

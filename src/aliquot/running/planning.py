@@ -40,6 +40,7 @@ class _Found(NamedTuple):
 def plan_each(function: Callable[[Any], Any], items: Any, options: Options, *, is_ordered: bool = True) -> Plan:
     """A function of one unit."""
     _check_callable(function)
+    _refuse_frame(items)
     found, units, sent, growing = _items_of(items if _gives_units_by_slice(items) else _listed(items), options)
     if isinstance(found, SourceItems):
         found = SourceItems(found.view.by_unit())
@@ -215,6 +216,24 @@ def _gives_units_by_slice(source: Any) -> bool:
     kind = type(source)
     is_array = (kind.__module__, kind.__name__) == ("numpy", "ndarray")
     return is_array or isinstance(source, Sequence | range | os.PathLike) or _is_virtual_file(source)
+
+
+# By what iterating gives columns: how to have rows.
+_ROWS_OF_FRAMES = {
+    ("pandas", "DataFrame"): "frame.itertuples()",
+    ("polars", "DataFrame"): "frame.iter_rows(named=True)",
+    ("pyarrow", "Table"): "table.to_pylist()",
+}
+
+
+def _refuse_frame(items: Any) -> None:
+    kind = type(items)
+    rows = _ROWS_OF_FRAMES.get((kind.__module__.partition(".")[0], kind.__name__))
+    if rows is not None:
+        raise UsageError(
+            f"to go through a {kind.__name__} gives its columns: for its rows one by one, map over {rows}; "
+            "aliquot.map_batches gives parts of it to the function"
+        )
 
 
 def _listed(source: Any) -> list[Any]:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 _MOST_OVERLAPPING = 1000
 # For whoever has not allowed any.
-SETTING_ASIDE = "aliquot: max_failures=1.0 would set units aside that fail, however many, and do all others"
+SETTING_ASIDE = (
+    "aliquot: max_failures=1.0 (all, and not 1) would set units aside that fail, however many, and do all others"
+)
 
 
 def told_as_one(failures: Iterable[Failure]) -> list[Failure]:

@@ -119,18 +119,29 @@ class PackedLists(Packed):
         return values
 
 
+# How pickle names a class, for the first time: a text and the class itself, each noted. Among numbers it is rare.
+_OBJECT = b"\x94\x93\x94"
+
+
 def pack(value: Any) -> Packed:
     """Pickle a value, into a file if it is large.
 
     What belongs to the user's script or notebook is pickled by value, as no other process can import it.
     """
+    return _packed(*_pickle(value))
+
+
+def _pickle(value: Any) -> tuple[bytes, list[memoryview]]:
     try:
         pickled, buffers = _dump(value, dumps)
     except Exception:
-        pickled, buffers = _dump(value, _by_value())
-    else:
-        if b"_main__" in pickled:  # also __mp_main__, as a script is called in a process of multiprocessing
-            pickled, buffers = _dump(value, _by_value())
+        return _dump(value, _by_value())
+    if b"_main__" in pickled:  # also __mp_main__, as a script is called in a process of multiprocessing
+        return _dump(value, _by_value())
+    return pickled, buffers
+
+
+def _packed(pickled: bytes, buffers: list[memoryview]) -> Packed:
     sizes = (len(pickled), *(buffer.nbytes for buffer in buffers))
     if sum(sizes) <= MOST_INLINE_BYTES and not buffers:
         return Packed(pickled, sizes, None)
@@ -138,13 +149,30 @@ def pack(value: Any) -> Packed:
 
 
 def pack_values(values: list[Any]) -> Packed:
-    """Pickle some values, as `pack` does. Numbers of numpy go as an array, and are a list of such numbers again."""
+    """Pickle some values, as `pack` does. Numbers of numpy go as an array, and are a list of such numbers again.
+
+    Refuses exceptions that could not be unpickled, as those are that take other arguments than they pass on: they are
+    often returned, and nobody could tell later which unit they belong to.
+    """
     numpy = sys.modules.get("numpy")
     if numpy is None or len(values) < _FEWEST_AS_ARRAY or not isinstance(values[0], numpy.generic):
-        return pack(values)
+        pickled, buffers = _pickle(values)
+        if _OBJECT in pickled:
+            for value in values:
+                if isinstance(value, BaseException):
+                    _check_that_it_comes_back(value)
+        return _packed(pickled, buffers)
     kind = type(values[0])
     is_plain = kind.__module__ == "numpy" and numpy.dtype(kind).kind in "biufc"
     return pack(_AsArray(numpy.array(values, kind)) if is_plain and set(map(type, values)) == {kind} else values)
+
+
+def _check_that_it_comes_back(value: Any) -> None:
+    packed = pack(value)
+    try:
+        packed.load()
+    finally:
+        packed.close()
 
 
 class _AsArray:

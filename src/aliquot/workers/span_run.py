@@ -484,14 +484,14 @@ class SpanRun:
         if is_memory_error(error):
             self._worker.send_failure(self._span, failure, messages.EXHAUSTED, extra=(self._meter.peak_bytes(), 0.0))
             return
-        why = "that takes too long" if isinstance(error, StepTimeoutError) else "it cannot be pickled"
+        why = "that takes too long" if isinstance(error, StepTimeoutError) else "it cannot be pickled and unpickled"
         add_note(error, f"what the function returned cannot be sent from the worker to its parent: {why}")
         self._worker.send_failure(self._span, failure, messages.FAILED)
 
     def _can_be_packed(self, value: Any) -> bool:
         try:
             with self._worker.limited_time():
-                pack(value).close()
+                pack_values([value]).close()
         except (Exception, StepTimeoutError):
             return False
         return True
