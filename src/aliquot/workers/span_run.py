@@ -34,6 +34,8 @@ _SHORTEST_MEASURED_SECONDS = 0.2
 _SHORTEST_HELD_BACK_SECONDS = 0.005
 # So long a worker waits before it looks again whether its open span was extended.
 _LOOK_FOR_MORE_SECONDS = 0.005
+# A step may be so many times as large as it should be, where that spares one.
+_LARGER = 1.25
 # Items are asked for this long ahead, unless they are large.
 _AHEAD_SECONDS = 0.5
 _AHEAD_BYTES = 8 << 20
@@ -508,11 +510,14 @@ class SpanRun:
             self._take_amid_span(self._worker.receive())
         if self._asked_to <= sent.available_to and sent.available_to - start - wanted < self._window_units / 2:
             self._ask_for_items(self._asked_to + wanted)
-        return min(wanted, end - start)
+        here = end - start
+        # A little that is left of a window would be a step of its own.
+        return here if here <= min(_LARGER * wanted, self._sizer.fitting_units) else min(wanted, here)
 
     def _ask_for_items(self, at_least_to: int) -> bool:
-        """Ask for the next window; False if the span has no more."""
+        """Ask for the next window, of as many whole steps as are wanted at once; False if the span has no more."""
         start = self._asked_to
+        step = max(1, at_least_to - start)
         unit_seconds = self._sizer.unit_seconds or _AHEAD_SECONDS
         unit_bytes = self._window_bytes / self._window_units
         units = min(
@@ -520,7 +525,7 @@ class SpanRun:
             _AHEAD_SECONDS / max(unit_seconds, 1e-9),
             _AHEAD_BYTES / max(unit_bytes, 1e-9),
         )
-        stop = min(max(start + int(units), at_least_to), self._cell.stop(self._span))
+        stop = min(start + step * max(1, int(units / step)), self._cell.stop(self._span))
         if start >= stop:
             return False
         self._asked_to = stop
