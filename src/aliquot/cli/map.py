@@ -18,8 +18,8 @@ from aliquot.cli.wording import in_options
 @click.option(
     "--join",
     metavar="MODULE:FUNCTION",
-    help="Makes one value of two. Default: by what they are; numbers are added, also those in dicts, which are merged key "
-    "by key. A maximum needs builtins:max.",
+    help="Makes one value of two. Default: by what they are; numbers are added, also those in dicts, which are merged "
+    "key by key. A maximum needs builtins:max.",
 )
 @click.option(
     "--each",
