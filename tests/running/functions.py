@@ -487,5 +487,5 @@ class OddError(Exception):
         super().__init__(f"{what} at {where}")
 
 
-def return_odd_error_at_7(number: int) -> int | OddError:
-    return OddError("odd", number) if number == 7 else number
+def return_odd_error_at_7(number: float) -> float | OddError:
+    return OddError("odd", int(number)) if number == 7 else number

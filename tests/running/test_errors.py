@@ -311,7 +311,7 @@ def test_where_no_unit_was_done_the_function_is_suspected() -> None:
     """To set all units aside would help nobody."""
     with pytest.raises(AttributeError) as caught:
         aliquot.map(lambda number: number.valu, range(100), on=TWO)
-    assert "the function itself may be at fault" in notes_of(caught.value)
+    assert "the function or command itself may be at fault" in notes_of(caught.value)
     assert "max_failures" not in notes_of(caught.value)
 
 
@@ -338,6 +338,8 @@ def test_an_exception_that_cannot_be_unpickled_is_one_bad_value() -> None:
     with pytest.warns(aliquot.UnitsSetAsideWarning, match="unit 7"):
         values = aliquot.map(return_odd_error_at_7, range(20), on=TWO, max_failures=1)
     assert [value for value in values if isinstance(value, int)] == [*range(7), *range(8, 20)]
+    with pytest.warns(aliquot.UnitsSetAsideWarning, match="unit 7"):
+        aliquot.map(return_odd_error_at_7, np.arange(20.0), on=TWO, max_failures=1)
     with pytest.raises(TypeError) as caught:
         aliquot.map(return_odd_error_at_7, range(20), on=TWO)
     assert "unit 7 (its value is OddError" in notes_of(caught.value)
@@ -351,7 +353,8 @@ def test_exceptions_may_be_values() -> None:
 
 def test_how_many_failed_is_told_beside_how_many_may() -> None:
     """And that 1.0 is not 1."""
+    one = aliquot.sites.Local(cores=1)
     with pytest.raises(ZeroDivisionError) as caught:
-        aliquot.map(lambda number: 1 / (number % 50), range(100), max_failures=1, on=TWO)
+        aliquot.map(lambda number: 1 / (number - 30) / (number - 60), range(100), max_failures=1, on=one)
     assert "2 units failed, more than max_failures allows (1)" in notes_of(caught.value)
     assert "max_failures=1.0 (all, and not 1)" in notes_of(caught.value)

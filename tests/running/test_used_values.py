@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from aliquot.running.used_values import used_values
 
 ONE = aliquot.sites.Local(cores=1)
 ANALYSIS = """
-import functools, random, threading
+import collections, dataclasses, enum, functools, random, re, threading
 import numpy
 import settings
 
@@ -28,9 +29,30 @@ CUTS = {"pt": [20, 30], "names": {"a", "b"}}
 WEIGHTS = numpy.arange(6).reshape(2, 3).T
 LOCK = threading.Lock()
 CHANCE = random.Random()
+DRAWS = numpy.random.default_rng()
+PATTERN = re.compile("[ab]+")
+FIND = re.compile("[cd]+").findall
+COUNT = 0
+MANY = [{"number": number} for number in range(2000)]
+NUMBERS = list(range(2000))
+
+class Colour(enum.Enum):
+    RED = 1
+
+class Metres(float):
+    pass
+
+LENGTH = Metres(1.5)
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    cut: int
+
+SLOTTED = Slotted(11)
 
 class Helper:
     factor = 2
+    power = functools.partial(pow, 2)
 
     def times(self, value):
         return value * self.factor
@@ -39,11 +61,44 @@ class Helper:
     def twice(self):
         return 2
 
+    @functools.cached_property
+    def dear(self):
+        return object()
+
+class Tool:
+    def go(self, value):
+        return value + 17
+
+TOOL = Tool()
+
+@functools.lru_cache
+def cached(value):
+    return value + 19
+
+@functools.singledispatch
+def dispatched(value):
+    return value + 23
+
+def counted(function):
+    @functools.wraps(function)
+    def call(value):
+        return function(value)
+    return call
+
+@counted
+def decorated(value):
+    return value + 29
+
 def helper(value):
     return value + THRESHOLD
 
-def analyse(value):
-    LIMIT, CUTS, WEIGHTS, LOCK, CHANCE
+def analyse(value, *, shift=31):
+    \"\"\"What it does.\"\"\"
+    global COUNT
+    COUNT += 1
+    LIMIT, CUTS, WEIGHTS, LOCK, CHANCE, DRAWS, PATTERN, FIND, MANY, NUMBERS, Colour.RED, LENGTH, SLOTTED
+    if value is None:
+        return cached(1), dispatched(1), decorated(1), TOOL.go(1), shift
     return helper(value) * settings.SCALE + Helper().times(1)
 
 again = functools.partial(analyse)
@@ -52,7 +107,7 @@ again = functools.partial(analyse)
 
 @pytest.fixture
 def analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """The module above, in which something was replaced."""
+    """The module above, in which something was replaced: by a longer text, else Python might take what it compiled."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def load(old: str = "", new: str = "") -> ModuleType:
@@ -73,10 +128,22 @@ def analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
         ("LIMIT = None", "LIMIT = 1234567", "analysis.LIMIT"),
         ("30]", "310]", "analysis.CUTS"),
         ("arange(6)", "arange(1, 7)", "analysis.WEIGHTS"),
+        ("[ab]+", "[abc]+", "analysis.PATTERN"),
+        ("[cd]+", "[cde]+", "analysis.FIND"),
+        ('{"number": number}', '{"number": number + 1}', "analysis.MANY"),
+        ("list(range(2000))", "list(range(1, 2001))", "analysis.NUMBERS"),
+        ("RED = 1", "RED = 11", "analysis.Colour"),
+        ("Metres(1.5)", "Metres(1.75)", "analysis.LENGTH"),
+        ("Slotted(11)", "Slotted(112)", "analysis.SLOTTED"),
         ("value + THRESHOLD", "value -- THRESHOLD", "analysis.helper"),
         ("factor = 2", "factor = 33", "analysis.Helper"),
+        ("partial(pow, 2)", "partial(pow, 33)", "analysis.Helper"),
         ("value * self.factor", "value ** self.factor", "analysis.Helper"),
         ("return 2\n", "return 33\n", "analysis.Helper"),
+        ("value + 17", "value + 178", "analysis.TOOL"),
+        ("value + 19", "value + 198", "analysis.cached"),
+        ("value + 23", "value + 238", "analysis.dispatched"),
+        ("value + 29", "value + 298", "analysis.decorated"),
         ("SCALE = 3", "SCALE = 44", "settings.SCALE"),
     ],
 )
@@ -89,18 +156,52 @@ def test_what_has_changed_is_known_by_its_name(
 
 
 def test_nothing_has_changed_in_the_same_module_loaded_twice(analysis: Callable[..., ModuleType]) -> None:
-    """Locks and random numbers without a seed are others each time, and mean nothing."""
-    assert used_values(analysis().analyse) == used_values(analysis().analyse)
+    """Locks and random numbers are others each time, and what is said of a function is not what it does."""
+    assert used_values(analysis().analyse) == used_values(analysis("What it does.", "What it did before.").analyse)
 
 
-def test_a_method_stands_for_its_object_and_its_class(analysis: Callable[..., ModuleType]) -> None:
+def test_what_has_been_used_has_not_changed(analysis: Callable[..., ModuleType]) -> None:
+    """Caches, counters and what was worked out once are no constants."""
+    module = analysis()
+    before = used_values(module.analyse)
+    module.analyse(None)
+    module.analyse(1)
+    assert module.Helper().dear is not None
+    assert used_values(module.analyse) == before
+
+
+def test_keyword_defaults_are_carried_by_a_function(analysis: Callable[..., ModuleType], tmp_path: Path) -> None:
+    """As all others are."""
+    directory = tmp_path / "run"
+    aliquot.map(analysis().analyse, range(2), run_dir=directory, on=ONE)
+    with pytest.raises(aliquot.RunChangedError, match="the function analyse has changed"):
+        aliquot.map(analysis("shift=31", "shift=310").analyse, range(2), run_dir=directory, on=ONE)
+
+
+def test_a_class_may_be_the_function(analysis: Callable[..., ModuleType]) -> None:
+    """What its methods do is what is run."""
+    before, after = used_values(analysis().Tool), used_values(analysis("value + 17", "value + 178").Tool)
+    assert before.keys() == after.keys() == {"analysis.Tool"}
+    assert before != after
+
+
+def test_a_method_stands_for_its_object_and_its_class(analysis: Callable[..., ModuleType], tmp_path: Path) -> None:
     """Another factor in the object, or another method in its class, is another analysis."""
     helper = analysis().Helper()
-    before = used_values(helper.times)
+    assert aliquot.map(helper.times, range(3), run_dir=tmp_path / "run", on=ONE) == [0, 2, 4]
     helper.factor = 7
-    assert set(used_values(helper.times).items()) - set(before.items()) != set()
-    changed = analysis("value * self.factor", "value ** self.factor").Helper()
-    assert used_values(changed.times)["Helper"] != before["Helper"]
+    with pytest.raises(aliquot.RunChangedError, match="the function times has changed"):
+        aliquot.map(helper.times, range(3), run_dir=tmp_path / "run", on=ONE)
+    changed = analysis("return 2\n", "return 33\n").Helper()
+    with pytest.raises(aliquot.RunChangedError, match=r"analysis\.Helper, which is used, has changed"):
+        aliquot.map(changed.times, range(3), run_dir=tmp_path / "run", on=ONE)
+
+
+def test_a_function_within_a_cache_is_what_is_run(analysis: Callable[..., ModuleType], tmp_path: Path) -> None:
+    """Whatever it is wrapped in."""
+    assert aliquot.map(analysis().cached, range(2), run_dir=tmp_path / "run", on=ONE) == [19, 20]
+    with pytest.raises(aliquot.RunChangedError, match="the function cached has changed"):
+        aliquot.map(analysis("value + 19", "value + 198").cached, range(2), run_dir=tmp_path / "run", on=ONE)
 
 
 def test_libraries_are_not_looked_through() -> None:
@@ -113,17 +214,51 @@ def test_libraries_are_not_looked_through() -> None:
     assert used_values(json.dumps) == {}
 
 
-def test_values_that_hold_themselves_are_told_once() -> None:
-    """A graph of objects is gone through once."""
-    assert len(used_values(_use_cycle)) == 1
+class Node:
+    def __init__(self) -> None:
+        self.neighbours: set[Node] = set()
+
+
+class Unfriendly(dict[str, int]):
+    @property
+    def nbytes(self) -> int:
+        raise OSError("closed")
+
+    def __len__(self) -> int:
+        raise OSError("closed")
+
+
+class CompiledAnew:
+    """As compilers make it: another pickle each time."""
+
+    def __init__(self, function: Any) -> None:
+        self.__wrapped__ = function
+
+    def __reduce__(self) -> Any:
+        raise AssertionError("it should not be pickled")
 
 
 CYCLE: list[Any] = [1]
 CYCLE += [CYCLE, [CYCLE] * 50] * 20
+NODES = [Node() for _ in range(30)]
+for _node in NODES:
+    _node.neighbours.update(NODES)
+DEEP: list[Any] = []
+for _ in range(5000):
+    DEEP = [DEEP]
+UNFRIENDLY = Unfriendly()
+COMPILED = CompiledAnew(len)
 
 
-def _use_cycle(unit: int) -> int:
-    return unit + len(CYCLE)
+def _use_odd_values(unit: int) -> Any:
+    return CYCLE, NODES, DEEP, UNFRIENDLY, COMPILED, os.environ, unit
+
+
+def test_odd_values_are_told_as_far_as_that_can_be() -> None:
+    """Those that hold themselves, lie deep, raise when they are looked at, or are made anew in each process."""
+    told = used_values(_use_odd_values)
+    assert [name.rpartition(".")[2] for name in told] == ["COMPILED", "CYCLE", "DEEP", "NODES", "UNFRIENDLY"]
+    assert told == used_values(_use_odd_values)
 
 
 def test_the_order_of_a_set_means_nothing(tmp_path: Path) -> None:
@@ -131,8 +266,14 @@ def test_the_order_of_a_set_means_nothing(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from aliquot.running.used_values import used_values\n"
-        "WORDS = {'names': {'one', 'two', 'three', 'four'}}\n"
-        "def use(unit): return WORDS\n"
+        "import collections, dataclasses\n"
+        "words = {'one', 'two', 'three', 'four'}\n"
+        "@dataclasses.dataclass(slots=True)\n"
+        "class Slotted: names: set\n"
+        "WORDS = {'names': words, 'pairs': {(word, frozenset(words)) for word in words}}\n"
+        "MANY = {number: set(words) for number in range(1500)}\n"
+        "OTHERS = Slotted(words), collections.deque([words]), Slotted\n"
+        "def use(unit): return WORDS, MANY, OTHERS\n"
         "print(used_values(use))\n"
     )
     told = {

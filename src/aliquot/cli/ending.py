@@ -118,7 +118,8 @@ def tell_failed(directory: RunDirectory, outcome: Outcome, set_aside: str | None
 def _is_of_input(failure: Failure, directory: RunDirectory) -> bool:
     """Whether units could not be read: a step's own files, in the run directory, are no input."""
     error = failure.exception
-    return isinstance(error, DataError) and not (error.path or "").startswith(f"{directory.path}/")
+    run = os.path.realpath(directory.path)
+    return isinstance(error, DataError) and not os.path.realpath(error.path or "").startswith(f"{run}/")
 
 
 def warn_of_empty_outputs(job: Command) -> None:

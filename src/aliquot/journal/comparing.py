@@ -92,18 +92,18 @@ def compare_values(name: str, before: Any, now: Any) -> list[str]:
     return [f"{name} was {show(before)} and is {show(now)}"]
 
 
-# By what an identity calls them.
 def compare_uses(before: Any, now: Any) -> list[str]:
     """Values that a function refers to, by their names; runs of an earlier release have none."""
     if before is None or now is None:
         return []
     return [
-        f"{name}, which is used, has changed" if name in before and name in now else f"{name} is used, and was not"
-        for name in sorted({*before, *now})
-        if before.get(name) != now.get(name) and name in now
+        f"{name}, which is used, has changed" if name in before else f"{name} is used, and was not"
+        for name in sorted(now)
+        if before.get(name) != now[name]
     ]
 
 
+# By what an identity calls them.
 COMPARED_BY: Mapping[str, Callable[[Any, Any], list[str]]] = {
     "reading": compare_readings,
     "units": compare_units,

@@ -30,7 +30,8 @@ _JOINS = {
 _OF_ALL = {
     *("mean", "nanmean", "fmean", "geometric_mean", "harmonic_mean", "average", "median", "nanmedian", "mode"),
     *("percentile", "nanpercentile", "quantile", "nanquantile", "quantiles"),
-    *("std", "nanstd", "stdev", "pstdev", "var", "nanvar", "variance", "pvariance", "corrcoef", "ptp"),
+    *("std", "nanstd", "stdev", "pstdev", "var", "nanvar", "variance", "pvariance", "ptp"),
+    *("cov", "covariance", "corrcoef", "correlation", "multimode", "argsort"),
     *("argmax", "argmin", "nanargmax", "nanargmin"),
 }
 

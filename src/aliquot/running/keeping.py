@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import zlib
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from aliquot.journal.run_directory import RUNS_DIRECTORY
@@ -134,26 +135,22 @@ def _identity_of_view(view: VirtualFile) -> dict[str, Any]:
 def _digest(function: Any) -> Any:
     """What tells a function from another: its code, and all that it carries with it."""
     from aliquot.job import Job
+    from aliquot.running.used_values import carried_by, unwrapped
 
     if isinstance(function, Job):
         return {**function.to_desc()}
     if isinstance(function, functools.partial):
         return [_digest(function.func), _checksum((function.args, sorted(function.keywords.items())))]
+    if isinstance(function, MethodType):
+        return [_digest(function.__func__), _checksum(function.__self__)]
+    if (inner := unwrapped(function)) is not function:
+        return [_digest(inner)]
     told: list[Any] = [learned.fingerprint(function)]
-    carried = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _has_content(cell)]
-    for value in [*carried, *(getattr(function, "__defaults__", None) or ())]:
+    for value in carried_by(function):
         told.append(_digest(value) if callable(value) else _checksum(value))
     if not hasattr(function, "__code__") and hasattr(function, "__dict__"):
         told.append(_checksum(function))  # an object that can be called, with what it holds
     return told
-
-
-def _has_content(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  # raises where there is none yet
-    except ValueError:
-        return False
-    return True
 
 
 def _checksum(value: Any) -> str:

@@ -240,8 +240,8 @@ def raise_failures(failures: tuple[Failure, ...], max_failures: float | None, re
             add_note(error, f"aliquot: {len(failures)} failures, of which this is the first; also {others}")
         if why := why_not_enough(failures, max_failures, units):
             add_note(error, f"aliquot: {why}")
-        elif not report.units and report.failed_units > 1:
-            add_note(error, "aliquot: no unit was done at all, so the function itself may be at fault")
+        elif not report.units and report.failed_units > 1 and not isinstance(error, DataError):
+            add_note(error, "aliquot: no unit was done at all, so the function or command itself may be at fault")
         elif max_failures != math.inf:
             if max_failures:
                 failed = number_of(report.failed_units, "unit")

@@ -227,13 +227,13 @@ _ROWS_OF_FRAMES = {
 
 
 def _refuse_frame(items: Any) -> None:
-    kind = type(items)
-    rows = _ROWS_OF_FRAMES.get((kind.__module__.partition(".")[0], kind.__name__))
-    if rows is not None:
-        raise UsageError(
-            f"to go through a {kind.__name__} gives its columns: for its rows one by one, map over {rows}; "
-            "aliquot.map_batches gives parts of it to the function"
-        )
+    for kind in type(items).__mro__:
+        rows = _ROWS_OF_FRAMES.get((kind.__module__.partition(".")[0], kind.__name__))
+        if rows is not None:
+            raise UsageError(
+                f"to go through a {kind.__name__} gives its columns: for its rows one by one, map over {rows}; "
+                "aliquot.map_batches gives parts of it to the function"
+            )
 
 
 def _listed(source: Any) -> list[Any]:

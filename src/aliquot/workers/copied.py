@@ -30,7 +30,6 @@ _MOST_RESIDENT_BYTES = 256 << 20
 # It takes its locks before a fork and begins anew after it, as its authors provided for.
 _HARMLESS_THREADS = {"jemalloc_bg_thd"}
 # Python's own compiled modules may be elsewhere than the others.
-_PYTHON_FOLDER = os.path.dirname(os.__file__) + "/"
 _LIBRARY_FOLDERS = ("/site-packages/", "/dist-packages/", "/lib-dynload/")
 _GO = b"g"
 # In a thread's /proc/.../stat, the place of its flags after its name, and the one that it is about to be gone.
@@ -284,7 +283,8 @@ def is_from_library(module: ModuleType) -> bool:
     path = _path_of(module)
     if path is None:
         return True  # it is part of Python, or was made by a library
-    return path.startswith(_PYTHON_FOLDER) or any(part in path for part in _LIBRARY_FOLDERS)
+    python = os.path.dirname(os.__file__) + "/"
+    return path.startswith(python) or any(part in path for part in _LIBRARY_FOLDERS)
 
 
 def _path_of(module: ModuleType) -> str | None:

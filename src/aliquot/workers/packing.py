@@ -155,16 +155,17 @@ def pack_values(values: list[Any]) -> Packed:
     often returned, and nobody could tell later which unit they belong to.
     """
     numpy = sys.modules.get("numpy")
-    if numpy is None or len(values) < _FEWEST_AS_ARRAY or not isinstance(values[0], numpy.generic):
-        pickled, buffers = _pickle(values)
-        if _OBJECT in pickled:
-            for value in values:
-                if isinstance(value, BaseException):
-                    _check_that_it_comes_back(value)
-        return _packed(pickled, buffers)
-    kind = type(values[0])
-    is_plain = kind.__module__ == "numpy" and numpy.dtype(kind).kind in "biufc"
-    return pack(_AsArray(numpy.array(values, kind)) if is_plain and set(map(type, values)) == {kind} else values)
+    if numpy is not None and len(values) >= _FEWEST_AS_ARRAY and isinstance(values[0], numpy.generic):
+        kind = type(values[0])
+        is_plain = kind.__module__ == "numpy" and numpy.dtype(kind).kind in "biufc"
+        if is_plain and set(map(type, values)) == {kind}:
+            return pack(_AsArray(numpy.array(values, kind)))
+    pickled, buffers = _pickle(values)
+    if _OBJECT in pickled:
+        for value in values:
+            if isinstance(value, BaseException):
+                _check_that_it_comes_back(value)
+    return _packed(pickled, buffers)
 
 
 def _check_that_it_comes_back(value: Any) -> None:

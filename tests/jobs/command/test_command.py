@@ -221,6 +221,14 @@ def test_what_only_looks_like_the_path_of_an_output_is_accepted(text: str, optio
     assert command.outputs[0].name == "o"
 
 
+def test_the_path_of_an_output_that_is_there_may_be_read(tmp_path: Path) -> None:
+    """As an argument; what is written to it is refused all the same."""
+    write(tmp_path / "seen.txt", b"before")
+    Command("grep -vxFf seen.txt {x}", split={"x": "lines.txt"}, join={"seen": "seen.txt"})
+    with pytest.raises(UsageError, match=r"writes to seen\.txt itself"):
+        Command("cat {x} > seen.txt", split={"x": "lines.txt"}, join={"seen": "seen.txt"})
+
+
 def test_the_path_of_an_output_may_be_that_of_a_declared_input(tmp_path: Path) -> None:
     """The file that is there is read, and replaced at the end."""
     path = tmp_path / "all.txt"

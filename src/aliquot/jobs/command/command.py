@@ -290,8 +290,9 @@ class Command(Job):
         goes_elsewhere = self.sandbox or any(word in ("cd", "pushd") for _, word in words)
         for redirection, word in words:
             is_written = ">" in redirection and not redirection.endswith("&")  # that is a descriptor
-            # Without a dot or a slash, an argument may be anything.
-            is_like_path = is_written or (not redirection and re.search(r"[./]", word) is not None)
+            # Without a dot or a slash, an argument may be anything; a file that is there may be read.
+            may_be_written = not redirection and re.search(r"[./]", word) and not os.path.exists(target)
+            is_like_path = is_written or may_be_written
             is_elsewhere = goes_elsewhere and not os.path.isabs(word)
             if not is_like_path or is_elsewhere or os.path.basename(word) != os.path.basename(output.path):
                 continue

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -12,6 +13,8 @@ from aliquot.hashing import blake2b
 
 PIECE_BYTES = 2 * 1024 * 1024
 _FINGERPRINT_BYTES = 64 * 1024
+# Why a file cannot be opened that is not there any more; other reasons may pass.
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
 
 class Identity(NamedTuple):
@@ -74,12 +77,11 @@ class Storage(ABC):
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            # For all of its units: none of them is to blame.
-            raise SourceChangedError(
-                f"cannot be opened any more: {error.strerror}",
-                path=self.path,
-                advice="Was it moved or removed?",
-            ) from error
+            problem = f"cannot be opened any more: {error.strerror}"
+            if error.errno in _GONE:
+                # For all of its units: none of them is to blame.
+                raise SourceChangedError(problem, path=self.path, advice="Was it moved or removed?") from error
+            raise DataError(problem, path=self.path) from error
         try:
             self.check_open_file(descriptor)
         except SourceChangedError:
