@@ -226,3 +226,14 @@ def test_what_one_model_learned_teaches_another() -> None:
     other.observe_all(model.summary())
     assert other.overhead == pytest.approx(model.overhead)
     assert other.per_unit == pytest.approx(model.per_unit)
+
+
+def test_a_hint_gives_way_to_the_first_that_is_seen() -> None:
+    """Of its size; it is not averaged with it. And what was seen does not give way to a hint."""
+    model = LinearModel()
+    model.take_hints([(100, 50.0, 2), (1000, 60.0, 2)])
+    assert model.measured(100) == 50.0
+    model.observe(100, 1.0)
+    assert (model.measured(100), model.measured(1000)) == (1.0, 60.0)
+    model.take_hints([(100, 70.0, 2)])
+    assert model.measured(100) == 1.0

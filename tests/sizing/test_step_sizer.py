@@ -311,3 +311,20 @@ def test_no_step_is_longer_by_what_the_largest_took_than_steps_may_be() -> None:
     sizer.observe(256, 1.6)
     assert sizer.time.predict(256) < 0.5
     assert sizer.choose(PLENTY_UNITS) * 1.6 / 256 < 2.5
+
+
+@pytest.mark.parametrize("hinted_seconds", [0.001, 0.7, 7.7])
+def test_hints_do_not_hold_steps_small(hinted_seconds: float) -> None:
+    """A first step that took long by chance makes others look dear: what is seen of larger ones counts, not hints.
+
+    Each step costs 7 ms and next to nothing for a unit, so that few are wanted.
+    """
+    sizer = StepSizer()
+    sizer.observe(4, 0.036)
+    sizer.learn([(1, 0.009, 1), (15, 0.02, 1), (861, hinted_seconds, 1)], [])
+    left, steps = 2_000_000, 0
+    while left:
+        units = sizer.choose(left)
+        sizer.observe(units, 0.007 + units * 3e-7)
+        left, steps = left - units, steps + 1
+    assert steps < 30

@@ -48,13 +48,14 @@ class Observation(tuple[float, float, float]):
 class _Centre:
     """The typical size and cost of the steps of one size class."""
 
-    __slots__ = ("cost", "count", "deviation", "units")
+    __slots__ = ("cost", "count", "deviation", "is_hint", "units")
 
-    def __init__(self, units: float, cost: float, count: float, deviation: float = 0.0) -> None:
+    def __init__(self, units: float, cost: float, count: float, *, is_hint: bool = False) -> None:
         self.units = units
         self.cost = cost
         self.count = count
-        self.deviation = deviation
+        self.deviation = 0.0
+        self.is_hint = is_hint  # of this size, nothing was seen yet
 
     def follow(self, units: float, cost: float, count: float) -> None:
         # Sizes differ within a class: compare as if the cost grew with the size, which a centre next to it does.
@@ -96,7 +97,7 @@ class LinearModel:
             if other_class != size_class and other.count > _LEAST_COUNT:
                 other.count = max(_LEAST_COUNT, other.count * (1 - _FORGET))
         centre = self._centres.get(size_class)
-        if centre is None:
+        if centre is None or centre.is_hint:
             self._centres[size_class] = _Centre(units, cost, min(count, _MEMORY_OBSERVATIONS))
             self._refit_at = 0.0
         else:
@@ -107,6 +108,15 @@ class LinearModel:
         """Learn from what another model learned."""
         for units, cost, count in observations:
             self.observe(units, cost, count)
+
+    def take_hints(self, observations: Iterable[Sequence[float]]) -> None:
+        """Start from what was learned elsewhere: it gives way to the first that is seen of such a size."""
+        for units, cost, count in observations:
+            size_class = int(units).bit_length()
+            if units > 0 and size_class not in self._centres:
+                self._centres[size_class] = _Centre(units, cost, count, is_hint=True)
+                self.observations += count
+                self._refit_at = 0.0
 
     @property
     def size_classes(self) -> int:

@@ -48,6 +48,7 @@ class StepSizer:
 
     __slots__ = (
         "_first_units",
+        "_largest_run",
         "_longest_seconds",
         "_most_seconds",
         "_next_probe",
@@ -74,6 +75,7 @@ class StepSizer:
         self._overhead_share = overhead_share
         self._most_seconds = stopped_seconds / _PART_OF_STOPPED if stopped_seconds else float("inf")
         self._first_units = first_units
+        self._largest_run = 0  # units of a step here; others may have told of larger ones
         self._longest_seconds = longest_seconds
         self._target_bytes = target_bytes
         self.allowed_bytes = allowed_bytes
@@ -87,6 +89,7 @@ class StepSizer:
     def observe(self, units: int, seconds: float, peak_bytes: int | None = None, count: int = 1) -> None:
         """Learn what a step took, or each of ``count`` like steps."""
         self.time.observe(units, seconds, count)
+        self._largest_run = max(self._largest_run, units)
         if peak_bytes is not None:
             self.observe_memory(units, peak_bytes)
         if self.time.observations >= self._refit_at:
@@ -146,7 +149,7 @@ class StepSizer:
         """Start from what others learned, unless enough was learned here."""
         if not self.is_trying:
             return
-        self.time.observe_all(seconds)
+        self.time.take_hints(seconds)
         if self.memory.is_empty:
             # Else units elsewhere, which may weigh far less than those here, would be taken for the next ones.
             for units, peak, _ in peak_bytes:
@@ -183,7 +186,7 @@ class StepSizer:
         limit = min(self._growth_limit(), memory_limit)
         preferred = min(self._smaller_than_tried() or self._units_in(wanted_seconds), limit)
         self.is_held_back = preferred == memory_limit
-        tried = min(preferred, self.time.largest_units)
+        tried = min(preferred, self._largest_run)
         measured = self.time.measured(tried)
         if measured is not None and measured * preferred > 1.5 * wanted_seconds * tried:
             # Units have become dearer than the small steps of the beginning said; in larger steps than were tried, a
