@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -106,7 +106,7 @@ again = functools.partial(analyse)
 
 
 @pytest.fixture
-def analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+def analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ModuleType]]:
     """The module above, in which something was replaced: by a longer text, else Python might take what it compiled."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -114,11 +114,17 @@ def analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
         for name, content in {"settings": "SCALE = 3\n", "analysis": ANALYSIS}.items():
             # Workers import it, too.
             (tmp_path / f"{name}.py").write_text(content.replace(old, new) if old else content)
-            monkeypatch.delitem(sys.modules, name, raising=False)
+            sys.modules.pop(name, None)
         importlib.invalidate_caches()
         return importlib.import_module("analysis")
 
-    return load
+    # Others may have modules of these names.
+    names = ("analysis", "settings")
+    before = {name: sys.modules[name] for name in names if name in sys.modules}
+    yield load
+    for name in names:
+        sys.modules.pop(name, None)
+    sys.modules.update(before)
 
 
 @pytest.mark.parametrize(
