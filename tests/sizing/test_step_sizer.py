@@ -328,3 +328,35 @@ def test_hints_do_not_hold_steps_small(hinted_seconds: float) -> None:
         sizer.observe(units, 0.007 + units * 3e-7)
         left, steps = left - units, steps + 1
     assert steps < 30
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_no_beginning_holds_steps_small(seed: int) -> None:
+    """Whatever the first steps took, here and elsewhere, on a machine that is sometimes four times as slow.
+
+    Hints come as the coordinator gives them: at the rate of the units that were done here.
+    """
+    chance = random.Random(seed)
+    overhead = chance.uniform(0.001, 0.008)
+
+    def cost(units: int, late_seconds: float = 0.0) -> float:
+        return (overhead + units * 3e-7) * chance.choice((1, 1, 1, 1.3, 2, 4)) + chance.uniform(0, late_seconds)
+
+    others = LinearModel()
+    for units, late_seconds in ((1, 0.05), (chance.choice((8, 15)), 0.0), (chance.choice((300, 861)), 0.0)):
+        others.observe(units, cost(units, late_seconds))
+    sizer = StepSizer(first_units=4)
+    left, done = 2_000_000, []
+    for late_seconds in (0.05, 0.0)[: chance.choice((1, 2))]:
+        units = sizer.choose(left)
+        done.append((units, cost(units, late_seconds)))
+        sizer.observe(*done[-1])
+        others.observe(*done[-1])
+    unit_seconds = sum(seconds for _, seconds in done) / sum(units for units, _ in done)
+    sizer.learn([(units, others.overhead + units * unit_seconds, steps) for units, _, steps in others.summary()], [])
+    steps = 0
+    while left:
+        units = sizer.choose(left)
+        sizer.observe(units, cost(units))
+        left, steps = left - units, steps + 1
+    assert steps < 60
