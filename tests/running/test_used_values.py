@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -173,6 +174,7 @@ def test_what_has_been_used_has_not_changed(analysis: Callable[..., ModuleType])
     module.analyse(None)
     module.analyse(1)
     assert module.Helper().dear is not None
+    pickle.dumps([module.TOOL, module.SLOTTED, module.Helper()])  # Python notes in a class what it found
     assert used_values(module.analyse) == before
 
 
@@ -289,6 +291,24 @@ def test_the_order_of_a_set_means_nothing(tmp_path: Path) -> None:
         for seed in "123"
     }
     assert len(told) == 1
+
+
+def test_an_object_that_holds_a_set_is_the_same_in_another_process(tmp_path: Path) -> None:
+    """A method of it goes on with its run."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import aliquot\n"
+        "class Cuts:\n"
+        "    def __init__(self): self.names = {'one', 'two', 'three', 'four'}\n"
+        "    def keep(self, number): return number + len(self.names)\n"
+        "print(aliquot.map(Cuts().keep, range(3), run_dir='run', on=aliquot.sites.Local(cores=1), progress=False))\n"
+    )
+    for seed in "123":
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        ran = subprocess.run(
+            [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        assert ran.stdout == "[4, 5, 6]\n"
 
 
 def test_a_run_does_not_go_on_with_another_threshold(analysis: Callable[..., ModuleType], tmp_path: Path) -> None:

@@ -135,21 +135,22 @@ def _identity_of_view(view: VirtualFile) -> dict[str, Any]:
 def _digest(function: Any) -> Any:
     """What tells a function from another: its code, and all that it carries with it."""
     from aliquot.job import Job
-    from aliquot.running.used_values import carried_by, unwrapped
+    from aliquot.running.used_values import carried_by, checksum, is_own, unwrapped
 
     if isinstance(function, Job):
         return {**function.to_desc()}
     if isinstance(function, functools.partial):
         return [_digest(function.func), _checksum((function.args, sorted(function.keywords.items())))]
     if isinstance(function, MethodType):
-        return [_digest(function.__func__), _checksum(function.__self__)]
+        return [_digest(function.__func__), checksum(function.__self__)]
     if (inner := unwrapped(function)) is not function:
         return [_digest(inner)]
     told: list[Any] = [learned.fingerprint(function)]
     for value in carried_by(function):
         told.append(_digest(value) if callable(value) else _checksum(value))
     if not hasattr(function, "__code__") and hasattr(function, "__dict__"):
-        told.append(_checksum(function))  # an object that can be called, with what it holds
+        # An object that can be called, with what it holds; of a library's, only its pickle tells that.
+        told.append(checksum(function) if is_own(type(function).__module__) else _checksum(function))
     return told
 
 

@@ -33,8 +33,12 @@ _MOST_BYTES = 256 << 20
 _MOST_OBJECTS = 200_000
 # Longer lists of numbers or texts are taken as they are pickled, which is a hundred times as quick.
 _LONG = 1000
-# Members of a class that it was not given: by Python, or by libraries that work them out.
-_NOT_GIVEN = ("__dict__", "__weakref__", "__doc__", "__firstlineno__", "__static_attributes__", "_abc_impl")
+# Members of a class that Python has made, some of them only when an object of it is pickled.
+_NOT_GIVEN = {
+    *("__dict__", "__weakref__", "__doc__", "__firstlineno__", "__static_attributes__", "_abc_impl"),
+    "__slotnames__",
+}
+# Libraries make some, too.
 _WORKED_OUT = "__pydantic_"
 _NAMES = ("LOAD_GLOBAL", "LOAD_NAME")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
@@ -57,7 +61,7 @@ def used_values(*functions: Any) -> dict[str, str]:
         name, value = waiting.pop()
         if name:
             if id(value) not in checksums:
-                checksums[id(value)] = _checksum(value)
+                checksums[id(value)] = checksum(value)
             found[name] = checksums[id(value)]
         if id(value) not in seen:
             seen[id(value)] = value
@@ -82,7 +86,7 @@ def _classes_of(one: Any) -> Iterator[type]:
     one = unwrapped(one)
     held = one.__self__ if isinstance(one, MethodType) else one
     kind = held if isinstance(held, type) else type(held)
-    if _is_own(kind.__module__):
+    if is_own(kind.__module__):
         yield kind
 
 
@@ -98,14 +102,14 @@ def _functions_of(value: Any) -> Iterator[FunctionType]:
         yield from _functions_of(value.__self__)
         value = value.__func__
     if isinstance(value, FunctionType):
-        if _is_own(value.__globals__.get("__name__")):
+        if is_own(value.__globals__.get("__name__")):
             yield value
         return
     for base in (value if isinstance(value, type) else type(value)).__mro__:
-        if _is_own(base.__module__):
+        if is_own(base.__module__):
             parts = (unwrapped(part) for member in vars(base).values() for part in _within(member))
             yield from (
-                part for part in parts if isinstance(part, FunctionType) and _is_own(part.__globals__.get("__name__"))
+                part for part in parts if isinstance(part, FunctionType) and is_own(part.__globals__.get("__name__"))
             )
 
 
@@ -114,7 +118,7 @@ def unwrapped(value: Any) -> Any:
     for _ in range(100):
         if isinstance(value, functools.partial):
             value = value.func
-        elif isinstance(value, FunctionType) and _is_own(value.__globals__.get("__name__")):
+        elif isinstance(value, FunctionType) and is_own(value.__globals__.get("__name__")):
             return value
         else:
             wrapped = _attribute(value, "__wrapped__")
@@ -152,7 +156,7 @@ def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
             else:
                 continue
             if isinstance(value, ModuleType):
-                module = value if _is_own(value.__name__) else None
+                module = value if is_own(value.__name__) else None
             else:
                 yield f"{where}.{name}".removeprefix("__main__."), value
 
@@ -164,7 +168,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _is_own(module_name: Any) -> bool:
+def is_own(module_name: Any) -> bool:
     """Whether a module is the user's: not Python's, nor a library's."""
     if module_name == "__main__":
         return True
@@ -175,7 +179,8 @@ def _is_own(module_name: Any) -> bool:
 # Values
 
 
-def _checksum(value: Any) -> str:
+def checksum(value: Any) -> str:
+    """What tells a value from another, in any process, as far as that can be."""
     try:
         text = repr(_plain(value, {}))
     except Exception:  # too deep, or something of the user's own that raises when it is looked at
@@ -213,7 +218,7 @@ def _plain(value: Any, told: _Told) -> Any:  # noqa: PLR0911  # one for each kin
         members = sorted(repr(_plain_member(one)) for one in value)
     else:
         members = _plain_value(value)
-    if _is_own(kind.__module__) or kind.__qualname__ in _HOLDERS:
+    if is_own(kind.__module__) or kind.__qualname__ in _HOLDERS:
         return [_plain_class(kind, told), members, _plain_state(value, told)]
     return [kind.__qualname__, members]
 
@@ -221,7 +226,7 @@ def _plain(value: Any, told: _Told) -> Any:  # noqa: PLR0911  # one for each kin
 def _plain_function(value: Any, told: _Told) -> Any:
     if isinstance(value, functools.partial):
         return [_plain(part, told) for part in (value.func, value.args, value.keywords)]
-    if not isinstance(value, FunctionType) or not _is_own(value.__globals__.get("__name__")):
+    if not isinstance(value, FunctionType) or not is_own(value.__globals__.get("__name__")):
         # Of a library; or the user's, in something that a library has made of it.
         wrapped = _attribute(value, "__wrapped__")
         return (_name_of(value), None if wrapped is None else _plain(wrapped, told))
@@ -240,7 +245,7 @@ def _plain_code(code: CodeType, doc: str | None, told: _Told) -> Any:
 
 
 def _plain_class(kind: type, told: _Told) -> Any:
-    if not _is_own(kind.__module__):
+    if not is_own(kind.__module__):
         return f"{kind.__module__}.{kind.__qualname__}"
     members = [
         (name, [_plain(part, told) for part in _within(member)])
@@ -264,7 +269,7 @@ def _plain_state(value: Any, told: _Told) -> Any:
 
 
 def _slots_of(base: type) -> Iterable[str]:
-    slots = vars(base).get("__slots__", ()) if _is_own(base.__module__) else ()
+    slots = vars(base).get("__slots__", ()) if is_own(base.__module__) else ()
     return (slots,) if isinstance(slots, str) else slots
 
 
