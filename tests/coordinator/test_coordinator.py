@@ -116,6 +116,19 @@ def test_the_front_comes_first_where_asked() -> None:
     assert second.stop <= 640
 
 
+def test_what_others_still_have_counts_where_the_front_comes_first() -> None:
+    """Two that begin a round together get the same, though less waits for the second one."""
+    coordinator = coordinate(1_000_000, expected_workers=2, front_first=True)
+    spans = [assigned(tell(coordinator, WorkerJoined(worker)))[worker] for worker in range(2)]
+    next_spans = []
+    for worker, span in enumerate(spans):
+        seconds = 1e-7 * (span.stop - span.start)
+        event = Progressed(worker, worker, span.start, span.stop, result=0, busy_seconds=seconds)
+        next_spans.append(assigned(tell(coordinator, event))[worker])
+    first, second = next_spans
+    assert second.stop - second.start == pytest.approx(first.stop - first.start, rel=0.1)
+
+
 def test_workers_begin_with_different_sizes() -> None:
     """While nothing is known, different workers try different first steps, as multiples of the first size."""
     coordinator = Coordinator(AppendAsTheyCome(), units=10**6, expected_workers=4, first_units=10)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from aliquot.coordinator.stealing import Cut, Load, Spread, cut
+from aliquot.coordinator.stealing import Cut, Load, Spread, cut, equal_part
 
 SURE = Spread()
 # As where a unit takes 3 ms, and differs from its like by 2.4 times that.
@@ -76,3 +78,10 @@ def test_never_more_than_all_is_taken_nor_less_than_nothing(left: float) -> None
     for spread in (Spread(), *(Spread(of_work, 1.0) for of_work in (0.0, 0.01, 1.0, 100.0))):
         piece = cut_at(Load(left, 1.0), 1.0, 1.0, spread)
         assert piece is None or 0 < piece.share <= 1
+
+
+@given(st.floats(0.001, 1e6), st.lists(st.floats(0, 1e6), min_size=1, max_size=20))
+def test_all_that_waits_goes_to_those_who_have_less(waiting: float, owned: list[float]) -> None:
+    """Filled up to an equal part, those who have less get all that waits, and nobody gives anything."""
+    equal = equal_part(waiting, owned)
+    assert sum(max(0.0, equal - own) for own in owned) == pytest.approx(waiting)

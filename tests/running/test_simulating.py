@@ -18,6 +18,15 @@ def test_equal_workers_end_together() -> None:
     assert simulation.steals == 0
 
 
+def test_programs_are_started_rarely() -> None:
+    """Programs that take 14 ms to start, nine seconds of work: what starts cost is a few per cent, nothing is lost."""
+    workload = Workload(EqualCosts(200_000, 45e-6), step_seconds=0.014, target_seconds=4.0, overhead_share=0.0025)
+    simulation = aliquot.simulate(workload, [SimulatedWorker()] * 2, front_first=True)
+    assert simulation.units == 200_000
+    assert simulation.steps <= 18
+    assert simulation.over_ideal < 1.03
+
+
 def test_each_event_can_be_looked_at() -> None:
     """The coordinator is shown after every event."""
     seen: list[Event] = []

@@ -360,3 +360,35 @@ def test_no_beginning_holds_steps_small(seed: int) -> None:
         sizer.observe(units, cost(units))
         left, steps = left - units, steps + 1
     assert steps < 60
+
+
+def learned(overhead: float, per_unit: float, sizes: tuple[int, ...]) -> StepSizer:
+    """A sizer that has seen steps of these sizes, where steps may take four seconds, as those of programs."""
+    sizer = StepSizer(longest_seconds=4.0, overhead_share=0.0025)
+    for units in sizes:
+        sizer.observe(units, overhead + units * per_unit)
+    return sizer
+
+
+def test_the_rest_of_a_span_is_no_step_of_its_own() -> None:
+    """Where more waits behind a span, what would be left of it is done with its last step, if it is little."""
+    sizer = learned(0.014, 45e-6, (1, 64, 4096, 40_000))
+    preferred = sizer.choose(PLENTY_UNITS, is_end=False)
+    assert sizer.choose(int(1.2 * preferred), is_end=False) == int(1.2 * preferred)
+    assert sizer.choose(2 * preferred, is_end=False) == preferred
+
+
+def test_the_rest_is_left_where_it_does_not_fit() -> None:
+    """Memory is more important than a step less."""
+    sizer = StepSizer(longest_seconds=1.0, allowed_bytes=10**9)
+    run_steps(sizer, lambda units: 0.1 + units * 1e-6, peak_bytes=lambda units: 10**8 + units * 10**5, steps=50)
+    fitting = int(sizer.fitting_units)
+    assert sizer.choose(int(1.1 * fitting), is_end=False) <= fitting
+
+
+def test_a_larger_step_is_learned_from_at_once() -> None:
+    """After the first step of a size, the next one is as large as that allows, not as large as that one."""
+    sizer = learned(0.014, 45e-6, (1, 64, 4096))
+    first = sizer.choose(PLENTY_UNITS, is_end=False)
+    sizer.observe(first, 0.014 + first * 45e-6)
+    assert sizer.choose(PLENTY_UNITS, is_end=False) > 1.5 * first

@@ -38,7 +38,7 @@ _KNOWN_SIZES = 3
 _FIRST_ROUNDS = 32
 # A span is so many times as long as the overhead of a step; towards the end, where a long one would leave others idle.
 _OVERHEADS_A_ROUND, _OVERHEADS_AT_THE_END = 20, 4
-# Of an equal part of all that waits, a worker gets this much: who is slow with an equal part is the last.
+# Of an equal part of all that is not done, a worker gets this much: who is slow with an equal part is the last.
 _PART_OF_EQUAL = 0.8
 # So many times as many units as are expected there may be, where nobody has counted them all.
 _UNSURE = 2.0
@@ -579,7 +579,7 @@ class Coordinator:
                     self._next_span += 1
                     commands.append(join)
                     continue
-            taken = self._take_waiting(worker) if self._waiting else None
+            taken = self._take_waiting(worker, now_seconds) if self._waiting else None
             if taken is not None:
                 self._idle.popleft()
                 self._assign(worker, taken, self._allowance(taken), now_seconds, commands)
@@ -590,14 +590,15 @@ class Coordinator:
                 self._idle.rotate(-1)
                 passed_over += 1
 
-    def _take_waiting(self, worker: Worker) -> Waiting | None:
+    def _take_waiting(self, worker: Worker, now_seconds: float) -> Waiting | None:
         if not self._is_room():
             return None
         if self._are_suspects_first:
             suspect = self._waiting.take(1, lambda waiting: waiting.attempts > 0 and self._may_have(worker, waiting))
             if suspect is not None:
                 return suspect
-        return self._waiting.take(self._fair_units(worker), lambda waiting: self._may_have(worker, waiting))
+        units = self._fair_units(worker, now_seconds)
+        return self._waiting.take(units, lambda waiting: self._may_have(worker, waiting))
 
     def _may_have(self, worker: Worker, waiting: Waiting) -> bool:
         if (worker.is_suspended or waiting.avoid == worker.id) and self._roster.has_others(worker):
@@ -628,12 +629,12 @@ class Coordinator:
             return True
         return any(waiting.needed_bytes <= self._budget.free_bytes for waiting in self._waiting.heavy)
 
-    def _fair_units(self, worker: Worker) -> int:
+    def _fair_units(self, worker: Worker, now_seconds: float) -> int:
         """How many of the waiting units a worker gets: an equal part for each that has none.
 
-        Where the front is wanted first, others have some already, and will want more: less than an equal part for each
-        that there is, ever less towards the end, so that nobody is left with a long span that cannot be cut any more.
-        Likewise where more units are expected than are known.
+        Where the front is wanted first, others have some already, and will want more: less than an equal part of that
+        and of what waits, ever less towards the end, so that nobody is left with a long span that cannot be cut any
+        more. Likewise where more units are expected than are known.
         """
         if self._expected_workers == 1:
             return self._waiting.units  # nobody else wants any
@@ -642,8 +643,10 @@ class Coordinator:
         to_be_found = self.expected_units - self.units
         if not self._front_first and not to_be_found:
             return equal
-        fair = _PART_OF_EQUAL * (self._waiting.units + to_be_found) / max(1, still_to_come, len(self._workers))
         overhead = self.time.overhead
+        missing_workers = max(0, self._expected_workers - len(self._workers))
+        waiting_units = self._waiting.units + to_be_found
+        fair = _PART_OF_EQUAL * self._outlook.equal_units(waiting_units, missing_workers, now_seconds)
         most = self._outlook.typical_units_in(max(self._round_seconds, _OVERHEADS_A_ROUND * overhead), worker)
         if most is None:
             most = self.expected_units / (_FIRST_ROUNDS * self._expected_workers)

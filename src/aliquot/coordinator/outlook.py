@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from aliquot.coordinator.events import Progressed
 from aliquot.coordinator.rates import Noise, UnitSeconds
 from aliquot.coordinator.speeds import compare, first_speeds
-from aliquot.coordinator.stealing import Cut, Load, Spread, cut, level_seconds
+from aliquot.coordinator.stealing import Cut, Load, Spread, cut, equal_part, level_seconds
 from aliquot.coordinator.worker import OWNING, Worker
 from aliquot.sizing import MEMORY_QUANTILE, LinearModel, Observation
 
 # What is known of the time to begin a span before any was begun.
 _STARTUP_SECONDS = 0.001
-# The level takes a look at all workers: it is found anew after an eighth as many events as there are workers.
-_EVENTS_A_LEVEL = 8
+# What takes a look at all workers is found anew after an eighth as many events as there are workers.
+_EVENTS_A_LOOK = 8
 # A rate or a speed is certain enough, to a sixteenth, when its relative variance is below this.
 _CERTAIN = 0.004
 # What a tail takes is expected to a tenth, by whom it was taken from and by how the two compare, if that is known: a
@@ -44,7 +44,9 @@ class Outlook:
         self._victims: list[tuple[float, int, int]] = []  # (-finish, version, worker); outdated ones are skipped
         self._is_startup_known = False
         self._noise = Noise()
-        self._events_since_level = 0
+        self._events = 0
+        self._level_at = self._equal_at = -math.inf  # the number of events when these were found
+        self._equal_units = 0.0
         self._are_speeds_settled = False
         self._rate_units = 0.0  # of all workers lately
         self._rate_seconds = 0.0
@@ -54,14 +56,39 @@ class Outlook:
         self.memory = memory or LinearModel(quantile=MEMORY_QUANTILE)
 
     def note_event(self) -> None:
-        """Something has happened since the level was found."""
-        self._events_since_level += 1
+        """Something has happened since all workers were looked at."""
+        self._events += 1
+
+    def _is_time_for_a_look(self, last: float) -> bool:
+        """Whether so much has happened since that a look at all workers is worth its time."""
+        return (self._events - last) * _EVENTS_A_LOOK >= len(self._workers)
 
     def typical_units_in(self, seconds: float, worker: Worker) -> float | None:
         """How many units a worker does in a time, by what all did lately; None if nothing is known."""
         if not self._rate_units:
             return None
         return seconds * self._rate_units / self._rate_seconds * worker.speed.value
+
+    def equal_units(self, waiting_units: int, missing_workers: int, now_seconds: float) -> float:
+        """Up to how many units each worker should have, if all were alike, so that all that waits goes to somebody.
+
+        In units, not in time: what is believed of workers at the beginning can be far off, what they own cannot.
+        """
+        if self._is_time_for_a_look(self._equal_at):
+            self._equal_at = self._events
+            owned = [self._left_units(worker, now_seconds) for worker in self._workers.values()]
+            self._equal_units = equal_part(waiting_units, [*owned, *[0.0] * missing_workers])
+        return self._equal_units
+
+    def _left_units(self, worker: Worker, now_seconds: float) -> float:
+        """What a worker still has, without what it has probably done since its last report."""
+        if worker.state not in OWNING:
+            return 0.0
+        left_units = float(worker.stop - worker.done_to)
+        unit_seconds = self.unit_seconds(worker)
+        if unit_seconds:
+            left_units -= max(0.0, now_seconds - worker.ready_seconds) / unit_seconds
+        return max(0.0, left_units)
 
     def cut_for(self, worker: Worker, victim: Worker, now_seconds: float) -> Cut | None:
         """What a worker without work should take of another's span."""
@@ -121,9 +148,9 @@ class Outlook:
 
     def _find_level(self, now_seconds: float) -> None:
         """Work out when all can have finished, unless little has happened since."""
-        if self._events_since_level * _EVENTS_A_LEVEL < len(self._workers):
+        if not self._is_time_for_a_look(self._level_at):
             return
-        self._events_since_level = 0
+        self._level_at = self._events
         if not self._are_speeds_settled:
             self._find_speeds()
         self.level_seconds = level_seconds(

@@ -130,3 +130,14 @@ def _together(left: float, speed: float, taker_speed: float, ahead_seconds: floa
         else:
             most = taken
     return (least + most) / 2
+
+
+def equal_part(waiting: float, owned: Iterable[float]) -> float:
+    """Up to how much each of some workers should have, so that all that waits goes to those who have less."""
+    shared, sharing = waiting, 0
+    for own in sorted(owned):
+        if own * sharing >= shared > 0:
+            break
+        shared += own
+        sharing += 1
+    return shared / sharing

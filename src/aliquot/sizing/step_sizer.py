@@ -18,6 +18,8 @@ _PART_OF_STOPPED = 3
 # At the end of a span, balance is worth more than overhead.
 _OVERHEAD_SHARE_AT_THE_END = 0.2
 _SHORTEST_SECONDS = 0.01
+# A step may be so much larger if that is the rest of a span, which would be a step of its own.
+_WITH_REST = 1.25
 _SHORTEST_SECONDS_AT_THE_END = 0.002
 # A line is not trusted farther than so many times the largest size that was tried.
 _GROWTH = 4
@@ -89,7 +91,9 @@ class StepSizer:
     def observe(self, units: int, seconds: float, peak_bytes: int | None = None, count: int = 1) -> None:
         """Learn what a step took, or each of ``count`` like steps."""
         self.time.observe(units, seconds, count)
-        self._largest_run = max(self._largest_run, units)
+        if units > self._largest_run:
+            self._largest_run = units
+            self._preferred = None  # larger ones can be told now
         if peak_bytes is not None:
             self.observe_memory(units, peak_bytes)
         if self.time.observations >= self._refit_at:
@@ -172,6 +176,8 @@ class StepSizer:
             self._next_probe = _STEPS_A_PROBE
             preferred = self._probe(preferred)
         most = max(int(least), remaining_units // 3) if is_end else remaining_units
+        if not is_end and remaining_units <= min(_WITH_REST * preferred, self.fitting_units):
+            return remaining_units
         return max(1, min(int(preferred), most, remaining_units))
 
     def _prefer(self) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from aliquot.coordinator import (
     WorkerLost,
 )
 from aliquot.sites.simulated.costs import UnitBytes, UnitCosts
-from aliquot.sizing import ReportPacer, StepSizer
+from aliquot.sizing import OVERHEAD_SHARE, ReportPacer, StepSizer
 
 # Why a step failed, as the ``error`` of its event.
 BAD_UNIT, FLAKY_UNIT, FAULTY_WORKER, TOO_LARGE = range(4)
@@ -63,6 +63,7 @@ class Workload(Struct, frozen=True):
     flaky: frozenset[int] = frozenset()
     killing: frozenset[int] = frozenset()
     target_seconds: float = 1.0
+    overhead_share: float = OVERHEAD_SHARE
 
     def peak_bytes(self, start: int, stop: int) -> int:
         """What a step of these units holds."""
@@ -125,9 +126,10 @@ class WorkerInSimulation:
         self.trouble: Trouble | None = None  # that the first step of the run is in
         self._workload = workload
         self._already_flaked = already_flaked
-        self._sizer = StepSizer(longest_seconds=workload.target_seconds)
+        self._sizer = StepSizer(longest_seconds=workload.target_seconds, overhead_share=workload.overhead_share)
         self._pacer = ReportPacer(0.0)
         self._stop = 0
+        self._is_end = True  # nothing waits behind its span
         self._is_open = False
         self._is_waiting = False  # at the end of an open span
         self._setup_seconds: float | None = None
@@ -140,11 +142,8 @@ class WorkerInSimulation:
         """Begin with a span; when its next event is due."""
         self.span, self._stop = command.span, command.stop
         self._is_open, self._is_waiting = command.is_open, False
-        self._sizer = StepSizer(
-            first_units=command.first_units,
-            longest_seconds=self._workload.target_seconds,
-            allowed_bytes=command.allowed_bytes,
-        )
+        self._is_end = command.is_end
+        self._sizer.begin_span(command.first_units, command.allowed_bytes)
         self._sizer.learn(list(command.seconds), list(command.peak_bytes))
         self._setup_seconds = self._workload.span_seconds
         self._stopped_steps, self._stopped_seconds = 0, 0.0
@@ -293,7 +292,7 @@ class WorkerInSimulation:
     def _plan(self, start: int, now_seconds: float) -> float:
         """Choose a step, and as many like it as end before the next report is due; when that is."""
         self.version += 1
-        step = self._sizer.choose(self._stop - start)
+        step = self._sizer.choose(self._stop - start, is_end=self._is_end)
         run = self.run = Run(start, step, now_seconds, self._workload, self.spec.speed)
         self.trouble = None
         run.stop = min(start + step, self._stop)
