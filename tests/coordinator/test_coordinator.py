@@ -129,6 +129,20 @@ def test_what_others_still_have_counts_where_the_front_comes_first() -> None:
     assert second.stop - second.start == pytest.approx(first.stop - first.start, rel=0.1)
 
 
+def test_of_many_workers_some_reports_are_enough_to_learn_from() -> None:
+    """Each report of a thousand workers tells much the same, and to learn from one takes longer than all else."""
+    workers, reports = 1000, 20
+    coordinator = Coordinator(AppendAsTheyCome(), units=10**6, expected_workers=workers)
+    spans = [assigned(tell(coordinator, WorkerJoined(worker)))[worker] for worker in range(workers)]
+    for number in range(reports):
+        for worker, span in enumerate(spans):
+            at, setup_seconds = span.start + number, None if number else 0.1
+            seconds = ((1, 0.5, 1),)
+            tell(coordinator, Progressed(worker, worker, at, at + 1, 0, setup_seconds=setup_seconds, seconds=seconds))
+    assert workers <= coordinator.time.observations < workers * reports / 4
+    assert coordinator.time.predict(1) == pytest.approx(0.5)
+
+
 def test_workers_begin_with_different_sizes() -> None:
     """While nothing is known, different workers try different first steps, as multiples of the first size."""
     coordinator = Coordinator(AppendAsTheyCome(), units=10**6, expected_workers=4, first_units=10)

@@ -29,6 +29,8 @@ _LATER_STARTUPS = 0.08
 # Where units differ, some workers are late by chance: all are expected to be, by so many deviations of what is left.
 # With more, what thieves take makes many starts.
 _LATE_DEVIATIONS = 0.7
+# What a step takes is learned from all reports of so many workers; of more, from as many, and the first of each span.
+_WORKERS_TO_LEARN_FROM = 64
 # What others learned counts like so many own steps.
 _HINT_STEPS = 2.0
 
@@ -45,6 +47,7 @@ class Outlook:
         self._is_startup_known = False
         self._noise = Noise()
         self._events = 0
+        self._reports = 0
         self._level_at = self._equal_at = -math.inf  # the number of events when these were found
         self._equal_units = 0.0
         self._are_speeds_settled = False
@@ -216,8 +219,11 @@ class Outlook:
 
     def learn(self, worker: Worker, event: Progressed, now_seconds: float) -> None:
         """Take in what a report tells about steps, units and the worker."""
-        self.time.observe_all(event.seconds)
-        self.memory.observe_all(event.peak_bytes)
+        self._reports += 1
+        is_first = event.setup_seconds is not None
+        if is_first or not self._reports % (1 + len(self._workers) // _WORKERS_TO_LEARN_FROM):
+            self.time.observe_all(event.seconds)
+            self.memory.observe_all(event.peak_bytes)
         if event.setup_seconds is not None:
             weight = 0.2 if self._is_startup_known else 1.0
             self.startup_seconds += weight * (event.setup_seconds - self.startup_seconds)
