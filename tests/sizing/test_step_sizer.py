@@ -268,7 +268,8 @@ def test_steps_shrink_towards_the_end() -> None:
     usual_units = sizer.choose(PLENTY_UNITS)
     steps = run_steps(sizer, lambda n: n * 1e-4 + 0.005, steps=10**4, remaining_units=20 * usual_units)
     sizes = [step.units for step in steps]
-    assert sizes == sorted(sizes, reverse=True)
+    # To the last digit, what is preferred may change; the very last step may be larger by what is left.
+    assert all(later <= 1.001 * earlier for earlier, later in itertools.pairwise(sizes[:-1]))
     assert sizes[-1] < usual_units / 5
 
 
@@ -384,6 +385,23 @@ def test_the_rest_is_left_where_it_does_not_fit() -> None:
     run_steps(sizer, lambda units: 0.1 + units * 1e-6, peak_bytes=lambda units: 10**8 + units * 10**5, steps=50)
     fitting = int(sizer.fitting_units)
     assert sizer.choose(int(1.1 * fitting), is_end=False) <= fitting
+
+
+@pytest.mark.parametrize("guess", [1, 10, 100, 1000, 8000])
+def test_any_guess_is_as_good(guess: int) -> None:
+    """Calls of 2 ms and 1 ms a unit, costs that differ: no guess makes for many more calls than another."""
+    chance = random.Random(guess)
+    sizer = StepSizer(first_units=guess)
+    taken = run_steps(sizer, lambda units: 0.002 + units * 0.001 * chance.gauss(1, 0.1), remaining_units=4000)
+    assert sum(step.units for step in taken) == 4000
+    assert len(taken) <= 25
+
+
+def test_few_units_are_not_done_one_by_one() -> None:
+    """Where only single units were tried and few are left, the next step has as many as may be, not one again."""
+    sizer = StepSizer()
+    sizer.observe(1, 0.5)
+    assert sizer.choose(24) > 1
 
 
 def test_a_larger_step_is_learned_from_at_once() -> None:

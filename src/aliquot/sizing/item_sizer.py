@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Long enough for the handling of a step to be a few thousandths of it.
-_WANTED_SECONDS = 0.05
+_WANTED_SECONDS = 0.1
 _WANTED_SECONDS_AT_THE_END = 0.002
 # A step is left when it has taken so many times as long as wanted: its units are dearer than those before.
 _PATIENCE = 1.5

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 # The first report comes soon, so that rates are known early; later ones more rarely.
 _FIRST_SECONDS = 0.01
-_LONGEST_SECONDS = 0.25
+_LONGEST_SECONDS = 0.5
 # Where workers die of their units, what one has not sent up is lost.
 _LONGEST_WARY_SECONDS = 0.05
-_GROWTH = 1.5
+_GROWTH = 2.0
 # A report may cost this part of a worker's time.
 _REPORT_SHARE = 0.02
 _MOST_WAITING_BYTES = 64 << 20
@@ -14,7 +14,7 @@ _MOST_WAITING_BYTES = 64 << 20
 class ReportPacer:
     """Decides when a worker sends up what it has finished.
 
-    Every quarter of a second at least, so that a dead worker loses little, and much more often once one has died; as
+    Every half second at least, so that a dead worker loses little, and much more often once one has died; as
     soon as results begin to fill memory; but not so often that sending them costs more than a fiftieth of the time.
     """
 

@@ -10,13 +10,15 @@ if TYPE_CHECKING:
 # What a step costs besides the call itself: claiming its units, clocks, adding up.
 _HARNESS_SECONDS = 3e-5
 # Overhead may be this part of a step while steps stay short, and this much where that would make them too long.
-OVERHEAD_SHARE = 0.01
+OVERHEAD_SHARE = 0.005
 _OVERHEAD_SHARE_OF_LONG_STEPS = 0.05
 # Where a step that takes too long is stopped, one should take no more than such a part of that, whatever its overhead:
 # it may happen to take longer than most.
 _PART_OF_STOPPED = 3
 # At the end of a span, balance is worth more than overhead.
-_OVERHEAD_SHARE_AT_THE_END = 0.2
+_OVERHEAD_SHARE_AT_THE_END = 0.1
+# Towards the end of a span, a step has such a part of what is left: the other part can be given to another worker.
+_END_PARTS = 2.5
 _SHORTEST_SECONDS = 0.01
 # A step may be so much larger if that is the rest of a span, which would be a step of its own.
 _WITH_REST = 1.25
@@ -28,6 +30,8 @@ _GROWTH = 4
 _GROWTH_OF_SHORT_STEPS = 64
 _GROWTH_OF_OVERHEAD = 16
 _SHORT_PART = 1 / 2
+# Where a much larger size cannot be tried, one so many times as small is.
+_SMALLER = 16
 # So many different sizes are tried before the line is used at all.
 _SIZES_TO_TRY = 3
 # One step of so many is twice as large as it would be: what larger ones cost is otherwise never seen again.
@@ -175,10 +179,10 @@ class StepSizer:
         if not self._next_probe:
             self._next_probe = _STEPS_A_PROBE
             preferred = self._probe(preferred)
-        most = max(int(least), remaining_units // 3) if is_end else remaining_units
-        if not is_end and remaining_units <= min(_WITH_REST * preferred, self.fitting_units):
+        units = min(preferred, max(least, remaining_units / _END_PARTS)) if is_end else preferred
+        if remaining_units <= min(_WITH_REST * units, self.fitting_units):
             return remaining_units
-        return max(1, min(int(preferred), most, remaining_units))
+        return max(1, int(units))
 
     def _prefer(self) -> tuple[float, float]:
         """How many units a step should have, and how few it may have at the end of a span."""
@@ -219,13 +223,18 @@ class StepSizer:
         part = _FIRST_PART if is_end else 1
         if self._limit_bytes is not None and self.memory.is_empty:
             part = _FIRST_PART_OF_MEMORY
-        most = remaining_units // part
+        most: float = remaining_units // part
         if tried and part == _FIRST_PART:
             # At most as much for each unit as before: there may be overhead, of which more units make less.
             unit_seconds = (self.time.measured(tried) or 0.0) / tried
             short_enough = self._longest_seconds / unit_seconds if unit_seconds > 0 else remaining_units
-            most = max(most, int(min(short_enough, remaining_units // _NEXT_PART)))
-        return max(1, int(min(wanted, self.fitting_units, most)))
+            most = max(most, min(short_enough, remaining_units // _NEXT_PART))
+        most = min(most, self.fitting_units)
+        smallest = self.time.smallest_units
+        if is_end and most < _GROWTH * tried and wanted > tried and smallest >= _GROWTH:
+            # Much larger ones are out of question: a much smaller one tells the overhead as well.
+            wanted = smallest / _SMALLER
+        return max(1, int(min(wanted, most)))
 
     def _units_in(self, seconds: float) -> float:
         per_unit = self.time.per_unit

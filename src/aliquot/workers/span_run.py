@@ -38,6 +38,8 @@ _LOOK_FOR_MORE_SECONDS = 0.005
 _LARGER = 1.25
 # Items are asked for this long ahead, unless they are large.
 _AHEAD_SECONDS = 0.5
+# So many are asked for while the first ones are worked on, and nobody knows yet how long those take.
+_FIRST_AHEAD_UNITS = 64
 _AHEAD_BYTES = 8 << 20
 MOST_UNTAKEN_BYTES = 128 << 20
 # A program that failed when so much of what is allowed was in use, failed for want of it.
@@ -518,13 +520,14 @@ class SpanRun:
         """Ask for the next window, of as many whole steps as are wanted at once; False if the span has no more."""
         start = self._asked_to
         step = max(1, at_least_to - start)
-        unit_seconds = self._sizer.unit_seconds or _AHEAD_SECONDS
+        unit_seconds = self._sizer.unit_seconds
         unit_bytes = self._window_bytes / self._window_units
-        units = min(
-            self._window_units * 4,
-            _AHEAD_SECONDS / max(unit_seconds, 1e-9),
-            _AHEAD_BYTES / max(unit_bytes, 1e-9),
-        )
+        units = _AHEAD_BYTES / max(unit_bytes, 1e-9)
+        if unit_seconds is not None:
+            units = min(units, self._window_units * 4, _AHEAD_SECONDS / max(unit_seconds, 1e-9))
+        else:
+            # Of the very first ones, nothing is known; of those behind them, how large they are.
+            units = min(units, _FIRST_AHEAD_UNITS) if self._window_bytes else 1.0
         stop = min(start + step * max(1, int(units / step)), self._cell.stop(self._span))
         if start >= stop:
             return False
