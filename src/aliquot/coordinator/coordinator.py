@@ -38,8 +38,9 @@ _KNOWN_SIZES = 3
 _FIRST_ROUNDS = 32
 # A span is so many times as long as the overhead of a step; towards the end, where a long one would leave others idle.
 _OVERHEADS_A_ROUND, _OVERHEADS_AT_THE_END = 20, 4
-# Of an equal part of all that is not done, a worker gets this much: who is slow with an equal part is the last.
-_PART_OF_EQUAL = 0.8
+# Of an equal part of all that is not done, a worker gets all but so much, times the deviations by which the last of all
+# workers is expected to be late: who is slow with an equal part is the last.
+_KEPT_BACK = 0.1
 # So many times as many units as are expected there may be, where nobody has counted them all.
 _UNSURE = 2.0
 # While someone is idle, look again at silent workers after this long.
@@ -646,7 +647,8 @@ class Coordinator:
         overhead = self.time.overhead
         missing_workers = max(0, self._expected_workers - len(self._workers))
         waiting_units = self._waiting.units + to_be_found
-        fair = _PART_OF_EQUAL * self._outlook.equal_units(waiting_units, missing_workers, now_seconds)
+        kept_back = _KEPT_BACK * math.sqrt(2 * math.log(max(self._expected_workers, len(self._workers))))
+        fair = (1 - kept_back) * self._outlook.equal_units(waiting_units, missing_workers, now_seconds)
         most = self._outlook.typical_units_in(max(self._round_seconds, _OVERHEADS_A_ROUND * overhead), worker)
         if most is None:
             most = self.expected_units / (_FIRST_ROUNDS * self._expected_workers)
