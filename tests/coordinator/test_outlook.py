@@ -70,3 +70,32 @@ def finish_of_tail_after(reports: list[float], first_seconds: float, *, is_known
     taker.done_to = 10_010
     outlook.expect(taker, 0.0)
     return taker.finish_seconds
+
+
+@pytest.mark.parametrize(("before", "after"), [(64, 10**6), (10**6, 640)])
+def test_equal_parts_are_found_anew_when_there_are_more_or_fewer(before: int, after: int) -> None:
+    """Not only after as many events as it takes for many workers: the end of a file may come as a surprise."""
+    workers = 64
+    outlook = Outlook({number: Worker(number) for number in range(workers)}, None, None)
+    for undone in (before, after):
+        outlook.note_event()
+        assert outlook.equal_units(undone, undone, 0, 0.0) == undone / workers
+
+
+def test_equal_parts_stay_while_they_are_handed_out() -> None:
+    """A look at all workers for each of them would be one too many."""
+    workers = 64
+    outlook = Outlook({number: Worker(number) for number in range(workers)}, None, None)
+    outlook.note_event()
+    parts = [outlook.equal_units(6400 - 100 * given, 6400, 0, 0.0) for given in range(workers)]
+    assert parts == [100.0] * workers
+
+
+def test_rare_peaks_are_learned_from_where_memory_is_limited() -> None:
+    """Of many workers not every report is, but what steps hold decides what others may hold."""
+    for is_limited in (False, True):
+        workers = {number: Worker(number) for number in range(1000)}
+        outlook = Outlook(workers, None, None, is_memory_limited=is_limited)
+        for worker in workers.values():
+            outlook.learn(worker, Progressed(worker.id, 0, 0, 10, 0, peak_bytes=((10, 10**6, 1),)), 1.0)
+        assert (outlook.memory.observations == 1000) == is_limited

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+from tests.running.functions import note_in
+
 
 class Everything:
     """Holds whatever one asks for."""
@@ -212,3 +214,17 @@ def failures_within(_: int) -> list[str]:
         warnings.simplefilter("ignore")
         values: list[Any] = aliquot.map(Bad(raise_something, [2]), range(4), max_failures=1)
     return [type(value).__name__ for value in values]
+
+
+class NeverFits:
+    """Says that there is no memory for one number, however often it is asked; notes each time that it was."""
+
+    def __init__(self, directory: str, bad: int) -> None:
+        self._directory = directory
+        self._bad = bad
+
+    def __call__(self, number: int) -> int:
+        if number == self._bad:
+            note_in(self._directory, number)
+            raise MemoryError
+        return number

@@ -19,6 +19,7 @@ from tests.running.bad_functions import (
     Bad,
     BadBatch,
     Everything,
+    NeverFits,
     crash,
     fail_amid_others,
     fail_first_time,
@@ -464,3 +465,20 @@ def test_a_job_of_ones_own_cannot_be_set_aside(tmp_path: Path) -> None:
     """Nobody knows where its units come from."""
     with pytest.raises(aliquot.UsageError, match="the units are not from a file"):
         aliquot.run(Letters("abc"), set_aside=tmp_path / "bad.txt", on=TWO)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("bad", [0, 3, 4900])
+def test_an_item_that_never_fits_is_not_tried_for_ever(bad: int, cores: int, tmp_path: Path) -> None:
+    """Of a list, more items come with it the next time unless it is seen to that: it was never alone."""
+    with pytest.warns(UnitsSetAsideWarning, match=f"unit {bad} "):
+        values = aliquot.map(
+            NeverFits(str(tmp_path), bad),
+            list(range(5000)),
+            on=aliquot.sites.Local(cores=cores),
+            size=8,
+            max_failures=1,
+            progress=False,
+        )
+    assert values[:bad] + values[bad + 1 :] == [number for number in range(5000) if number != bad]
+    assert calls_in(str(tmp_path)) <= 8

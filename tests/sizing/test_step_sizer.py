@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aliquot.sizing import LinearModel, StepSizer
+from aliquot.sizing import OVERHEAD_SHARE, LinearModel, StepSizer
 
 # Far more units than any step should have: the end of the span is not in sight.
 PLENTY_UNITS = 10**13
@@ -58,7 +58,7 @@ def test_steps_become_as_long_as_their_overhead_asks(overhead: float, per_unit: 
 def test_steps_are_no_longer_than_needed(overhead: float, per_unit: float) -> None:
     """Where there is hardly any overhead, a step is short, so that its span can be cut almost anywhere."""
     last = run_steps(StepSizer(), lambda n: overhead + n * per_unit)[-1]
-    assert last.units == 1 or last.seconds <= 1.1 * max(0.01, (overhead + 1e-4) / 0.01)
+    assert last.units == 1 or last.seconds <= 1.1 * max(0.01, (overhead + 1e-4) / OVERHEAD_SHARE)
 
 
 def test_who_wants_less_overhead_gets_longer_steps() -> None:

@@ -101,7 +101,7 @@ class Coordinator:
         self._idle = self._roster.idle
         self._joins = Joins(joining, self._roster, self._budget)
         self._waiting = WaitingUnits()  # all and only units that are neither done, owned nor given up
-        self._outlook = Outlook(self._workers, time, memory)
+        self._outlook = Outlook(self._workers, time, memory, is_memory_limited=total_bytes is not None)
         self._failed: list[GiveUp] = []
         self._first_failed = math.inf  # the first unit that was given up
         self._next_span = 0
@@ -645,10 +645,11 @@ class Coordinator:
         if not self._front_first and not to_be_found:
             return equal
         overhead = self.time.overhead
-        missing_workers = max(0, self._expected_workers - len(self._workers))
+        missing_workers = max(0, min(still_to_come, self._expected_workers - len(self._workers)))
         waiting_units = self._waiting.units + to_be_found
+        undone_units = self.expected_units - self.done_units - self.failed_units
         kept_back = _KEPT_BACK * math.sqrt(2 * math.log(max(self._expected_workers, len(self._workers))))
-        fair = (1 - kept_back) * self._outlook.equal_units(waiting_units, missing_workers, now_seconds)
+        fair = (1 - kept_back) * self._outlook.equal_units(waiting_units, undone_units, missing_workers, now_seconds)
         most = self._outlook.typical_units_in(max(self._round_seconds, _OVERHEADS_A_ROUND * overhead), worker)
         if most is None:
             most = self.expected_units / (_FIRST_ROUNDS * self._expected_workers)

@@ -20,8 +20,8 @@ _CERTAIN = 0.004
 # What a tail takes is expected to a tenth, by whom it was taken from and by how the two compare, if that is known: a
 # relative variance.
 _TAIL_DOUBT = 0.01
-# Silent for so many times its last report, and for this long, a worker is stuck in a unit; reports come ever later,
-# each by half.
+# Silent for so many times its last report, and for this long, a worker is stuck in a unit; a report may come twice as
+# late as the one before.
 _STUCK = 3.0
 _STUCK_SECONDS = 0.02
 # All aim so many start-ups later than the level: else what is left where pieces do not fit goes to a few, who are late.
@@ -31,6 +31,8 @@ _LATER_STARTUPS = 0.08
 _LATE_DEVIATIONS = 0.7
 # What a step takes is learned from all reports of so many workers; of more, from as many, and the first of each span.
 _WORKERS_TO_LEARN_FROM = 64
+# Multiples of it fall evenly between whole numbers, and into no rhythm with the order in which workers report.
+_GOLDEN = 0.6180339887498949
 # What others learned counts like so many own steps.
 _HINT_STEPS = 2.0
 
@@ -41,8 +43,16 @@ class Outlook:
     ``workers`` is the coordinator's own: all that are not gone.
     """
 
-    def __init__(self, workers: dict[int, Worker], time: LinearModel | None, memory: LinearModel | None) -> None:
+    def __init__(
+        self,
+        workers: dict[int, Worker],
+        time: LinearModel | None,
+        memory: LinearModel | None,
+        *,
+        is_memory_limited: bool = False,
+    ) -> None:
         self._workers = workers
+        self._is_memory_limited = is_memory_limited
         self._victims: list[tuple[float, int, int]] = []  # (-finish, version, worker); outdated ones are skipped
         self._is_startup_known = False
         self._noise = Noise()
@@ -50,6 +60,7 @@ class Outlook:
         self._reports = 0
         self._level_at = self._equal_at = -math.inf  # the number of events when these were found
         self._equal_units = 0.0
+        self._equal_of = 0  # units that were not done then
         self._are_speeds_settled = False
         self._rate_units = 0.0  # of all workers lately
         self._rate_seconds = 0.0
@@ -72,13 +83,15 @@ class Outlook:
             return None
         return seconds * self._rate_units / self._rate_seconds * worker.speed.value
 
-    def equal_units(self, waiting_units: int, missing_workers: int, now_seconds: float) -> float:
+    def equal_units(self, waiting_units: int, undone_units: int, missing_workers: int, now_seconds: float) -> float:
         """Up to how many units each worker should have, if all were alike, so that all that waits goes to somebody.
 
         In units, not in time: what is believed of workers at the beginning can be far off, what they own cannot.
+        Handing out some does not change it; it is found anew now and then, and when there prove to be more or fewer.
         """
-        if self._is_time_for_a_look(self._equal_at):
-            self._equal_at = self._events
+        has_jumped = abs(undone_units - self._equal_of) * _EVENTS_A_LOOK > self._equal_of
+        if has_jumped or self._is_time_for_a_look(self._equal_at):
+            self._equal_at, self._equal_of = self._events, undone_units
             owned = [self._left_units(worker, now_seconds) for worker in self._workers.values()]
             self._equal_units = equal_part(waiting_units, [*owned, *[0.0] * missing_workers])
         return self._equal_units
@@ -220,9 +233,11 @@ class Outlook:
     def learn(self, worker: Worker, event: Progressed, now_seconds: float) -> None:
         """Take in what a report tells about steps, units and the worker."""
         self._reports += 1
-        is_first = event.setup_seconds is not None
-        if is_first or not self._reports % (1 + len(self._workers) // _WORKERS_TO_LEARN_FROM):
+        is_heard = (self._reports * _GOLDEN % 1) * len(self._workers) < _WORKERS_TO_LEARN_FROM
+        if is_heard or event.setup_seconds is not None:
             self.time.observe_all(event.seconds)
+        if is_heard or event.setup_seconds is not None or self._is_memory_limited:
+            # A rare peak must not be missed where it decides what others may hold.
             self.memory.observe_all(event.peak_bytes)
         if event.setup_seconds is not None:
             weight = 0.2 if self._is_startup_known else 1.0

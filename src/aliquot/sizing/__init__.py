@@ -6,6 +6,15 @@ Nothing here reads a clock or touches the machine; workers, the coordinator and 
 from aliquot.sizing.item_sizer import ItemSizer
 from aliquot.sizing.linear_model import MEMORY_QUANTILE, LinearModel, Observation
 from aliquot.sizing.reporting import ReportPacer
-from aliquot.sizing.step_sizer import OVERHEAD_SHARE, StepSizer
+from aliquot.sizing.step_sizer import OVERHEAD_SHARE, WITH_REST, StepSizer
 
-__all__ = ["MEMORY_QUANTILE", "OVERHEAD_SHARE", "ItemSizer", "LinearModel", "Observation", "ReportPacer", "StepSizer"]
+__all__ = [
+    "MEMORY_QUANTILE",
+    "OVERHEAD_SHARE",
+    "WITH_REST",
+    "ItemSizer",
+    "LinearModel",
+    "Observation",
+    "ReportPacer",
+    "StepSizer",
+]

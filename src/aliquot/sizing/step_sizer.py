@@ -20,8 +20,8 @@ _OVERHEAD_SHARE_AT_THE_END = 0.1
 # Towards the end of a span, a step has such a part of what is left: the other part can be given to another worker.
 _END_PARTS = 2.5
 _SHORTEST_SECONDS = 0.01
-# A step may be so much larger if that is the rest of a span, which would be a step of its own.
-_WITH_REST = 1.25
+# A step may be so many times as large as it should be, if that is the rest of a span, which would be a step of its own.
+WITH_REST = 1.25
 _SHORTEST_SECONDS_AT_THE_END = 0.002
 # A line is not trusted farther than so many times the largest size that was tried.
 _GROWTH = 4
@@ -30,7 +30,7 @@ _GROWTH = 4
 _GROWTH_OF_SHORT_STEPS = 64
 _GROWTH_OF_OVERHEAD = 16
 _SHORT_PART = 1 / 2
-# Where a much larger size cannot be tried, one so many times as small is.
+# Where a much larger size cannot be tried, one so many times as small is, or a single unit.
 _SMALLER = 16
 # So many different sizes are tried before the line is used at all.
 _SIZES_TO_TRY = 3
@@ -47,9 +47,9 @@ _NEXT_PART = 8
 class StepSizer:
     """Chooses how many units the next step of a span has, and learns from each step.
 
-    As many as it takes for the overhead to be a small part; no more than finish in ``longest_seconds`` and fit into
-    ``allowed_bytes``; fewer towards the end of the span, where what a step holds can no longer be given to others. One
-    that takes ``stopped_seconds`` would be stopped.
+    As many as it takes for the overhead to be a small part; no more than finish in ``longest_seconds``, or a quarter
+    more if nothing is left then; no more than fit into ``allowed_bytes``; fewer towards the end of the span, where what
+    a step holds can no longer be given to others. One that takes ``stopped_seconds`` would be stopped.
     """
 
     __slots__ = (
@@ -180,7 +180,7 @@ class StepSizer:
             self._next_probe = _STEPS_A_PROBE
             preferred = self._probe(preferred)
         units = min(preferred, max(least, remaining_units / _END_PARTS)) if is_end else preferred
-        if remaining_units <= min(_WITH_REST * units, self.fitting_units):
+        if remaining_units <= min(WITH_REST * units, self.fitting_units):
             return remaining_units
         return max(1, int(units))
 

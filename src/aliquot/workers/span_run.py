@@ -8,7 +8,7 @@ import sys
 import time
 
 from aliquot.measuring.usage import directory_bytes
-from aliquot.sizing import ReportPacer
+from aliquot.sizing import WITH_REST, ReportPacer
 from aliquot.workers import channel as messages
 from aliquot.workers.packing import MOST_INLINE_BYTES, Packed, pack, pack_values
 from aliquot.workers.stepping import (
@@ -34,8 +34,6 @@ _SHORTEST_MEASURED_SECONDS = 0.2
 _SHORTEST_HELD_BACK_SECONDS = 0.005
 # So long a worker waits before it looks again whether its open span was extended.
 _LOOK_FOR_MORE_SECONDS = 0.005
-# A step may be so many times as large as it should be, where that spares one.
-_LARGER = 1.25
 # Items are asked for this long ahead, unless they are large.
 _AHEAD_SECONDS = 0.5
 # So many are asked for while the first ones are worked on, and nobody knows yet how long those take.
@@ -434,10 +432,9 @@ class SpanRun:
         self._reset_bytes = self._meter.resident_bytes()
         self._cell.unclaim(self._span, start)
         if self._sent is not None:
-            # Fewer at once: perhaps it was they that did not fit.
             self._sent.clear(start)
             self._asked_to = start
-            self._window_units = 1
+            self._window_units, self._window_bytes = 1, 0
         return start
 
     def _is_full(self) -> bool:
@@ -514,7 +511,7 @@ class SpanRun:
             self._ask_for_items(self._asked_to + wanted)
         here = end - start
         # A little that is left of a window would be a step of its own.
-        return here if here <= min(_LARGER * wanted, self._sizer.fitting_units) else min(wanted, here)
+        return here if here <= min(WITH_REST * wanted, self._sizer.fitting_units) else min(wanted, here)
 
     def _ask_for_items(self, at_least_to: int) -> bool:
         """Ask for the next window, of as many whole steps as are wanted at once; False if the span has no more."""
@@ -522,7 +519,8 @@ class SpanRun:
         step = max(1, at_least_to - start)
         unit_seconds = self._sizer.unit_seconds
         unit_bytes = self._window_bytes / self._window_units
-        units = _AHEAD_BYTES / max(unit_bytes, 1e-9)
+        # After a step that did not fit, no more than the next one may have: perhaps it was they that did not fit.
+        units = min(_AHEAD_BYTES / max(unit_bytes, 1e-9), self._most_units)
         if unit_seconds is not None:
             units = min(units, self._window_units * 4, _AHEAD_SECONDS / max(unit_seconds, 1e-9))
         else:

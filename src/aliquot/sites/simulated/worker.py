@@ -50,6 +50,7 @@ class Workload(Struct, frozen=True):
     A step holds ``base_bytes``, and for each unit ``unit_bytes`` or what ``bytes_of`` says. One that holds more than it
     is allowed is stopped by its worker, or kills it with ``exhaustion_kills``. Steps that touch a ``failing`` unit
     raise, always; those that touch a ``flaky`` one, the first time; a ``killing`` one ends the process of the worker.
+    Steps should take ``target_seconds`` at most, and ``overhead_share`` of that is what ``step_seconds`` may be.
     """
 
     costs: UnitCosts
