@@ -4,8 +4,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Long enough for the handling of a step, some 150 microseconds where caches are cold, to be a thousandth or two of it.
-_WANTED_SECONDS = 0.1
+# Long enough for the handling of a step, some 150 microseconds where caches are cold, to be a few thousandths of it.
+# Not longer: what a step has claimed cannot be given away before it is left.
+_WANTED_SECONDS = 0.05
 _WANTED_SECONDS_AT_THE_END = 0.002
 # A step is left when it has taken so many times as long as wanted: its units are dearer than those before.
 _PATIENCE = 1.5
