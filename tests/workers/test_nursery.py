@@ -62,10 +62,10 @@ def test_all_that_are_asked_for_at_once_come(nursery: Nursery) -> None:
 def test_workers_that_end_in_any_order_are_told_apart(nursery: Nursery) -> None:
     """Each by its token."""
     workers = [ForkedWorker(nursery) for _ in range(4)]
-    for worker, number in zip(workers, (signal.SIGTERM, signal.SIGKILL, signal.SIGHUP, signal.SIGABRT), strict=True):
+    for worker, number in zip(workers, (signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1, signal.SIGABRT), strict=True):
         os.kill(worker.process(), number)
     codes = [nursery.exit_code(worker.token, wait_seconds=20) for worker in reversed(workers)]
-    assert codes == [-signal.SIGABRT, -signal.SIGHUP, -signal.SIGKILL, -signal.SIGTERM]
+    assert codes == [-signal.SIGABRT, -signal.SIGUSR1, -signal.SIGKILL, -signal.SIGTERM]
     for worker in workers:
         worker.close()
 
