@@ -233,10 +233,11 @@ class Outlook:
     def learn(self, worker: Worker, event: Progressed, now_seconds: float) -> None:
         """Take in what a report tells about steps, units and the worker."""
         self._reports += 1
-        is_heard = (self._reports * _GOLDEN % 1) * len(self._workers) < _WORKERS_TO_LEARN_FROM
-        if is_heard or event.setup_seconds is not None:
+        is_among_few = (self._reports * _GOLDEN % 1) * len(self._workers) < _WORKERS_TO_LEARN_FROM
+        is_heard = is_among_few or event.setup_seconds is not None
+        if is_heard:
             self.time.observe_all(event.seconds)
-        if is_heard or event.setup_seconds is not None or self._is_memory_limited:
+        if is_heard or self._is_memory_limited:
             # A rare peak must not be missed where it decides what others may hold.
             self.memory.observe_all(event.peak_bytes)
         if event.setup_seconds is not None:
