@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,7 @@ def content_of(produced: Produced) -> list[int]:
 def fed_by(stepper: StreamStepper, units: int) -> list[int]:
     """Let it claim all units; how many it wanted each time."""
     wanted: list[int] = []
-    claimed = stepper.units_at_once
+    claimed = min(units, stepper.units_at_once)
 
     def claim_more(more: int, *_: object) -> tuple[int, int]:
         nonlocal claimed
@@ -48,11 +50,12 @@ def fed_by(stepper: StreamStepper, units: int) -> list[int]:
 
 
 def test_the_outputs_of_several_steps_are_one_file(place: Path) -> None:
-    """And nothing else is left in the spool."""
+    """And nothing else is left in the spool, once somebody has time to tidy up."""
     stepper = CommandStepper(command_over(10, "cat {n} > {out}"), "spool", "failed")
     for start, stop in ((2, 5), (5, 6), (6, 9)):
         assert stepper.run(start, stop) == stop
     assert content_of(stepper.take()) == [2, 3, 4, 5, 6, 7, 8]
+    stepper.tidy()
     assert len(list((place / "spool").iterdir())) == 1
     stepper.run(9, 10)
     assert content_of(stepper.take()) == [9]
@@ -86,6 +89,21 @@ def test_a_fast_program_is_fed_much_at_once(place: Path) -> None:
     assert len(wanted) < 200
     assert stepper.units_at_once > 1000
     assert content_of(stepper.take()) == list(range(200_000))
+
+
+@pytest.mark.parametrize(("units", "seconds", "then_bytes"), [(1_000_000, 0.0, 1 << 20), (100_000, 0.02, 256 << 10)])
+def test_pipes_hold_more_where_programs_read_fast(place: Path, units: int, seconds: float, then_bytes: int) -> None:
+    """What is in a pipe cannot be given to others: it is to last a moment, no longer."""
+    Path("tell.py").write_text(
+        "import fcntl, sys, time\n"
+        f"while sys.stdin.buffer.raw.read(1 << 16): time.sleep({seconds})\n"
+        "print(fcntl.fcntl(0, fcntl.F_GETPIPE_SZ))\n"
+    )
+    text = f"{shlex.quote(sys.executable)} tell.py < {{n}} > {{out}}"
+    stepper = StreamStepper(command_over(units, text), "spool", "failed")
+    for held_bytes in (256 << 10, then_bytes):
+        fed_by(stepper, units)
+        assert content_of(stepper.take()) == [held_bytes]
 
 
 def test_programs_that_do_not_read_are_not_started_for_each_unit(place: Path) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from aliquot.jobs.command import CommandError, Stream, pipe_bytes, run_step, size_of
+from aliquot.jobs.command import LARGEST_PIPE_BYTES, CommandError, Stream, first_pipe_bytes, run_step, size_of
 from aliquot.outputs import OutputError, Rule, find_rule, join_pieces
 from aliquot.outputs.errors import naming
 from aliquot.workers.stepping import UnitError
@@ -51,6 +51,7 @@ class CommandStepper:
         self._cores = cores
         self._rules = {output.name: find_rule(output.rule) for output in command.outputs}
         self._steps: list[dict[str, str]] = []  # what each one has written, since it was last taken
+        self._left: list[str] = []  # places that are not needed any more
         self._token = os.urandom(8).hex()  # no other worker, of this or an earlier sitting, has such files
         self._places = 0
         self.allowed_bytes = 0
@@ -81,6 +82,12 @@ class CommandStepper:
                 files[name] = (os.path.basename(path), size_of(path) or 0)
         return Produced(files)
 
+    def tidy(self) -> None:
+        """Remove what steps have left: a slice takes milliseconds, and nobody waits for it."""
+        left, self._left = self._left, []
+        for place in left:
+            remove(place)
+
     def _join(self, rule: Rule, pieces: list[str], name: str) -> str:
         path = f"{self._spool}/{self._new_name()}.{name}"
         join_pieces(rule, pieces, path)
@@ -100,13 +107,13 @@ class CommandStepper:
         return f"{self._token}-{self._places:04}"
 
     def _keep(self, written: dict[str, str], place: str) -> dict[str, str]:
-        """Move what was written out of its place, which is not needed any more."""
+        """Move what was written out of its place, which is soon removed."""
         kept = {}
         token = self._new_name()
         for name, path in written.items():
             kept[name] = f"{self._spool}/{token}.{name}"
             os.rename(path, kept[name])
-        remove(place)
+        self._left.append(place)
         return kept
 
     def _failure(self, error: BaseException, place: str, start: int, stop: int) -> UnitError:
@@ -153,7 +160,7 @@ class StreamStepper(CommandStepper):
     def __init__(self, command: Command, spool: str, failed: str, cores: int = 1) -> None:
         super().__init__(command, spool, failed, cores)
         self._unit_bytes = mean_unit_bytes(command)
-        self._most_at_once = max(1, int(_FED_PART * pipe_bytes(cores) / self._unit_bytes))
+        self._pipe_bytes = first_pipe_bytes(cores)
         self.units_at_once = 1
         self.claim_more: Callable[[int, Callable[[float], bool], float], tuple[int, int]] = lambda *_: (0, 0)
 
@@ -167,7 +174,14 @@ class StreamStepper(CommandStepper):
         try:
             remove(place)
             os.mkdir(place)
-            stream = Stream(self._command, start, place, cores=self._cores, memory_bytes=self.allowed_bytes)
+            stream = Stream(
+                self._command,
+                start,
+                place,
+                cores=self._cores,
+                memory_bytes=self.allowed_bytes,
+                pipe_bytes=self._pipe_bytes,
+            )
             while fed_to < stop:
                 fed_seconds = time.perf_counter()
                 is_reading = self._feed(stream, fed_to, stop)
@@ -181,6 +195,7 @@ class StreamStepper(CommandStepper):
                 if not is_reading or now_seconds - began - startup_seconds >= longest_seconds:
                     break
                 _, stop = self.claim_more(self.units_at_once, stream.wait, began + startup_seconds + longest_seconds)
+            self._choose_pipe(fed_to - start, time.perf_counter() - began - startup_seconds)
             self._steps.append(self._keep(stream.finish(), place))
         except BaseException as error:
             if stream is not None:
@@ -196,6 +211,16 @@ class StreamStepper(CommandStepper):
         if self.units_at_once < self._most_at_once:
             is_reading = is_reading and stream.wait_until_read(int((stop - start) * self._unit_bytes / 2))
         return is_reading
+
+    def _choose_pipe(self, fed_units: int, seconds: float) -> None:
+        """The pipes of programs that follow hold more, where one like them would read that in a moment too."""
+        read_bytes = fed_units * self._unit_bytes - self._pipe_bytes  # at least
+        if read_bytes > self._pipe_bytes and LARGEST_PIPE_BYTES * seconds < _LONGEST_FED_SECONDS * read_bytes:
+            self._pipe_bytes = LARGEST_PIPE_BYTES
+
+    @property
+    def _most_at_once(self) -> int:
+        return max(1, int(_FED_PART * self._pipe_bytes / self._unit_bytes))
 
     def _adapt(self, seconds: float) -> None:
         """What a program is fed at once should last it a moment: long enough not to wait, short enough to share."""

@@ -319,6 +319,8 @@ class SpanRun:
             self._fail_to_pack(value, stop, error)
             return False
         self._send_report(stop, packed)
+        if hasattr(self._stepper, "tidy"):
+            self._stepper.tidy()  # while the parent finds out what comes next
         now = time.perf_counter()
         self._pacer.reported(now, now - began)
         self._resident_bytes = self._meter.resident_bytes()

@@ -24,15 +24,15 @@ from aliquot.virtual_file.several import FilesInOrder
 
 # For each core that a program has: large enough that neither side waits for the other all the time, small enough that
 # what is in the pipe is soon worked on. Beyond the largest, Linux asks for privileges, unless it is set up otherwise.
-_PIPE_BYTES, _LARGEST_PIPE_BYTES = 256 << 10, 1 << 20
+_PIPE_BYTES, LARGEST_PIPE_BYTES = 256 << 10, 1 << 20
 _LONGEST_TERMINATOR_BYTES = 16
 # What sendfile says where a file system or a kind of pipe is not for it.
 _NOT_FOR_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EPERM}
 
 
-def pipe_bytes(cores: int) -> int:
-    """How much a pipe to a program should hold, which has so many cores."""
-    return min(_PIPE_BYTES * cores, _LARGEST_PIPE_BYTES)
+def first_pipe_bytes(cores: int) -> int:
+    """How much a pipe to a program should hold, which has so many cores, before it is known how fast it reads."""
+    return min(_PIPE_BYTES * cores, LARGEST_PIPE_BYTES)
 
 
 def terminator_of(source: Source) -> bytes:
@@ -52,9 +52,9 @@ def check_can_be_streamed(name: str, source: Source) -> None:
 class FedPipe:
     """A named pipe with what is to be written into it."""
 
-    def __init__(self, name: str, path: str, source: Source, *, cores: int) -> None:
+    def __init__(self, name: str, path: str, source: Source, *, holds_bytes: int) -> None:
         self.name = name
-        self._pipe_bytes = pipe_bytes(cores)
+        self._holds_bytes = holds_bytes
         self.descriptor = -1  # until a program has opened the other end
         self._place = -1  # the pipe itself, neither read nor written
         self.is_ended = False  # no more is written: all has been, or the reader has closed its end
@@ -109,7 +109,7 @@ class FedPipe:
 
     def _enlarge(self) -> None:
         """As far as the system allows."""
-        wanted_bytes = self._pipe_bytes
+        wanted_bytes = self._holds_bytes
         while wanted_bytes >= _PIPE_BYTES:
             try:
                 fcntl.fcntl(self.descriptor, fcntl.F_SETPIPE_SZ, wanted_bytes)

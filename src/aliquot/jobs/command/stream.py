@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from aliquot.errors import UsageError
 from aliquot.jobs.command.error import CommandError
-from aliquot.jobs.command.feeding import FedPipe
+from aliquot.jobs.command.feeding import FedPipe, first_pipe_bytes
 from aliquot.jobs.command.shells import kill_tree
 from aliquot.jobs.command.step import Step
 
@@ -31,9 +31,19 @@ class Stream:
 
     Units that the command did not read count as done all the same: a command that reads as much as it wants and then
     exits with success, as `head` does, has made what it makes of all units. ``process`` is the number of the process.
+    Each pipe holds ``pipe_bytes``, where the system allows.
     """
 
-    def __init__(self, command: Command, start: int, place: str, *, cores: int = 1, memory_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        command: Command,
+        start: int,
+        place: str,
+        *,
+        cores: int = 1,
+        memory_bytes: int = 0,
+        pipe_bytes: int | None = None,
+    ) -> None:
         if command.mode != "stream":
             raise UsageError(f"this command reads no pipe, so it cannot be fed: {command.template.text}")
         self._command = command
@@ -45,7 +55,7 @@ class Stream:
         self._next_try_seconds = _FIRST_TRY_SECONDS
         for name, source in command.sources.items():
             path = self._step.words[f"{name}:pipe"] = self._step.path_of(name)
-            self._pipes.append(FedPipe(name, path, source, cores=cores))
+            self._pipes.append(FedPipe(name, path, source, holds_bytes=pipe_bytes or first_pipe_bytes(cores)))
         self.process = self._step.start_command()
         try:
             self._ending = os.pidfd_open(self.process)
