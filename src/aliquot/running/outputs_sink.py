@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+from threading import Thread
 from typing import Any
 
 from aliquot.jobs.command import size_of
@@ -28,6 +30,7 @@ class OutputsSink:
         self._known_files: set[str] = set()  # of pieces that an earlier sitting has recorded
         self._starts: list[int] = []  # of pieces that were appended since the last checkpoint
         self._files: list[str] = []  # theirs
+        self._removing: Thread | None = None
         self._pieces: dict[str, int] = {}  # of each output, in this sitting
         self.with_repeated_headers: list[str] = []  # outputs
 
@@ -67,8 +70,16 @@ class OutputsSink:
         """What was told by the last checkpoint is recorded: the files are in the outputs for certain."""
         self._starts = []
         files, self._files = self._files, []
-        for path in files:
-            remove(path)
+        self._wait_for_removal()
+        if files:
+            # It can take a second for each gigabyte, during which nobody would be told what to do next.
+            self._removing = Thread(target=_remove_all, args=(files,), daemon=True)
+            self._removing.start()
+
+    def _wait_for_removal(self) -> None:
+        if self._removing is not None:
+            self._removing.join()
+            self._removing = None
 
     def is_there(self, packed: Packed) -> bool:
         """Whether the files of a recorded piece are still what they were.
@@ -92,5 +103,12 @@ class OutputsSink:
 
     def close(self) -> None:
         """Let the outputs go as they are."""
+        self._wait_for_removal()
         for partial in self.partials.values():
             partial.close()
+
+
+def _remove_all(paths: list[str]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):  # the whole spool is removed when the run is done
+            remove(path)
