@@ -2,8 +2,8 @@
 
     event -> journal -> coordinator -> commands
 
-A piece is recorded when its result has arrived. About once a second what the outcome consists of by then is made
-certain, recorded too, and its pieces are let go.
+A piece is recorded when its result has arrived. Now and then what the outcome consists of by then is made certain,
+recorded too, and its pieces are let go.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 # Results of this sitting have smaller numbers.
 _FIRST_RESTORED_RESULT = 1 << 40
-_CHECKPOINT_SECONDS = 1.0
+# A checkpoint waits for the disk: there is one as often as that takes a twentieth of the time, within these bounds.
+# What comes after the last one is made certain and let go at the end of the run, for which somebody waits.
+_CHECKPOINT_PART = 20
+_SHORTEST_CHECKPOINT_SECONDS, _LONGEST_CHECKPOINT_SECONDS = 0.1, 5.0
 # Commits cost some 50 microseconds, and what is not committed is lost with this process.
 _COMMIT_SECONDS = 0.02
 
@@ -60,7 +63,7 @@ class JournalRecorder:
         self._sink = sink
         self._began_seconds = began_seconds
         self._commit_seconds = 0.0
-        self._checkpoint_seconds = 0.0
+        self._next_checkpoint_seconds = 0.0
         self._is_dirty = False
         self._allowed: dict[int, int | None] = {}  # worker -> what its span may hold
 
@@ -136,9 +139,12 @@ class JournalRecorder:
     def keep_up(self, now_seconds: float) -> None:
         """Commit soon, and let pieces go now and then."""
         if self._is_dirty and now_seconds - self._commit_seconds >= _COMMIT_SECONDS:
-            if now_seconds - self._checkpoint_seconds >= _CHECKPOINT_SECONDS:
+            if now_seconds >= self._next_checkpoint_seconds:
+                began = time.perf_counter()
                 self.checkpoint()
-                self._checkpoint_seconds = now_seconds
+                pause_seconds = _CHECKPOINT_PART * (time.perf_counter() - began)
+                pause_seconds = min(max(pause_seconds, _SHORTEST_CHECKPOINT_SECONDS), _LONGEST_CHECKPOINT_SECONDS)
+                self._next_checkpoint_seconds = now_seconds + pause_seconds
             else:
                 self._journal.commit()
             self._commit_seconds = now_seconds
