@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import operator
+import shlex
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -199,3 +202,21 @@ def test_a_joined_value_may_be_larger_than_what_a_worker_may_hold() -> None:
         memory=120 * MB,
     )
     assert sum(map(len, values)) == 200 * MB
+
+
+def test_what_a_program_holds_for_a_moment_at_its_end_is_known(tmp_path: Path) -> None:
+    """By then it is looked at rarely: the kernel tells what it held."""
+    (tmp_path / "line").write_text("a\n")
+    program = f"""
+import time
+while time.process_time() < 1:
+    pass
+bytearray(b'x') * {300 * MB}
+"""
+    command = aliquot.Command(
+        f"{sys.executable} -Sc {shlex.quote(program)} < {{line}} > {{out}}",
+        split={"line": str(tmp_path / "line")},
+        join={"out": str(tmp_path / "out")},
+    )
+    report = aliquot.run(command, on=aliquot.sites.Local(cores=2), run_dir=str(tmp_path / "run")).report
+    assert 300 * MB < report.peak_bytes < 360 * MB

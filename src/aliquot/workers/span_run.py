@@ -264,7 +264,7 @@ class SpanRun:
     def _measure(self, now_seconds: float) -> None:
         """Take the peak since the last time, which is that of the largest step since then."""
         own_bytes = self._meter.peak_bytes()
-        peak_bytes = own_bytes + self._cell.take_programs_peak()
+        peak_bytes = own_bytes + max(self._cell.take_programs_peak(), self._measure_usage(own_bytes))
         # What C keeps of an earlier, larger step would look as if this one had needed it.
         is_largest = self._largest_step >= self._worker.largest_weighed
         if peak_bytes > self._reset_bytes or (self._sizer.is_weighing and is_largest):
@@ -272,7 +272,6 @@ class SpanRun:
             self._sizer.observe_memory(self._largest_step, peak_bytes)
             self._seen_peaks.append((self._largest_step, peak_bytes, 1))
         self._learn()
-        self._measure_usage()
         self._largest_step = 0
         is_near = peak_bytes > _TIGHT_PART * self._allowed_bytes > 0
         self._worker.is_tight = is_near or self._sizer.is_held_back or self._sizer.is_weighing
@@ -291,7 +290,8 @@ class SpanRun:
         if self._allowed_bytes > 0:
             self._limit.set(self._allowed_bytes)
 
-    def _measure_usage(self) -> None:
+    def _measure_usage(self, own_bytes: int) -> int:
+        """Add up what was used; what a program held that held more than all before it, 0 if there was none."""
         used, before = self._worker.usage.read(), self._used
         self._used = used
         cpu_seconds, read_bytes, written_bytes, scratch_bytes = self._usage
@@ -303,6 +303,8 @@ class SpanRun:
             written_bytes + used.written_bytes - before.written_bytes,
             scratch_bytes,
         )
+        is_new = used.child_peak_bytes > max(before.child_peak_bytes, own_bytes)
+        return used.child_peak_bytes if is_new else 0
 
     def _report(self, stop: int) -> bool:
         """Send up what was done since the last report; False if that failed, and the rest of the span was dropped."""

@@ -30,9 +30,9 @@ _TOLERANCE = 1.02
 _BYTES_A_SECOND = 4e9
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 0.005, 0.1
 _PROGRAMS_SECONDS = 0.02
-# A program that has been alone for a while is looked at the less often, as the kernel knows its peak, and each look is
-# time that programs do not have. Not so rarely that what it takes last, for a moment, is not seen before it ends.
-_PART_OF_AGE, _SETTLED_SECONDS = 1 / 8, 0.05
+# A program that has been alone for a while is looked at the less often: the kernel tells its worker what it held at the
+# most, and each look is time that programs do not have.
+_PART_OF_AGE, _SETTLED_SECONDS = 1 / 8, 0.25
 # Programs can be started without our noticing: so often all processes are looked at nevertheless.
 _ALL_PROGRAMS_NANOSECONDS = 1_000_000_000
 # A program may start others, of which nobody tells.
@@ -126,14 +126,21 @@ class _Watched:
         if self._is_killed:
             return _LONGEST_SECONDS
         self._has_programs = bool(programs)
-        if self._scratch is not None:
-            self._look_at_disk(self._scratch)
-        return min(self._look_at_memory(programs), self._until_programs(programs, age_seconds), self._look_at_time(now))
+        return min(
+            self._look_at_disk(),
+            self._look_at_memory(programs),
+            self._until_programs(programs, age_seconds),
+            self._look_at_time(now),
+        )
 
-    def _look_at_disk(self, scratch: str) -> None:
+    def _look_at_disk(self) -> float:
         allowed = self.cell.allowed_disk_bytes
-        if allowed and (held := directory_bytes(scratch)) > allowed:
+        if self._scratch is None or not allowed:
+            return _SETTLED_SECONDS
+        held = directory_bytes(self._scratch)
+        if held > allowed:
             self._kill(FULL_DISK, held, [])
+        return _LONGEST_SECONDS
 
     def _look_at_memory(self, programs: list[int]) -> float:
         allowed = self.cell.allowed_bytes
@@ -167,7 +174,7 @@ class _Watched:
         overdue = self.cell.overdue_nanoseconds(now)
         if overdue is None or overdue < 0:
             self._asked_at = 0
-            return _LONGEST_SECONDS if overdue is None else min(_LONGEST_SECONDS, -overdue / 1e9)
+            return _SETTLED_SECONDS if overdue is None else min(_LONGEST_SECONDS, -overdue / 1e9)
         if not self._asked_at:
             self._asked_at = now
             try:
