@@ -56,16 +56,6 @@ hear()
     assert after.read_bytes - before.read_bytes >= _SIZE
 
 
-def test_the_peak_of_a_child_is_known_however_short_it_was(meter: UsageMeter) -> None:
-    """By the kernel, once it was waited for: nobody has to have looked at it."""
-    held_bytes = meter.read().child_peak_bytes + (100 << 20)
-    with Child(f"bytearray(b'x') * {held_bytes}\nsay(0)\n") as child:
-        child.says()
-        child.wait()
-    assert meter.read().child_peak_bytes == pytest.approx(held_bytes, rel=0.2)
-    assert meter.read().child_peak_bytes > held_bytes
-
-
 def test_bytes_that_are_read_and_written_are_counted(meter: UsageMeter, tmp_path: Path) -> None:
     """To the byte, also where they come from the cache."""
     _needs_io()
@@ -84,9 +74,8 @@ def test_bytes_that_are_read_and_written_are_counted(meter: UsageMeter, tmp_path
 def test_a_use_is_a_tuple(meter: UsageMeter) -> None:
     """It can be taken apart and sent anywhere."""
     use = meter.read()
-    seconds, read_bytes, written_bytes, child_peak_bytes = use
+    seconds, read_bytes, written_bytes = use
     assert (seconds, read_bytes, written_bytes) == (use.cpu_seconds, use.read_bytes, use.written_bytes)
-    assert child_peak_bytes == use.child_peak_bytes
     assert seconds > 0
 
 

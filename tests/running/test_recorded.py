@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import pytest
 import aliquot
 from aliquot.journal import Journal, RunDirectory
 from aliquot.outputs import OutputError, PartialOutput, find_rule
+from aliquot.running import outputs_sink
 from aliquot.running.earlier import RunChangedError
 from aliquot.running.outputs_sink import OutputsSink
+from aliquot.running.recording import pause_after
 from aliquot.workers.command_stepping import Produced
 from tests.running.functions import Flaw, Times
 
@@ -152,10 +155,9 @@ def test_pieces_are_not_trusted_after_a_restart_of_the_machine(numbers: Path, mo
     command = aliquot.Command(text, split={"n": numbers}, join={"out": "copy.txt"})
     assert not aliquot.run(command, on=TWO, progress=False).is_complete
     run = RunDirectory(".aliquot/copy.txt")
-    waiting = sorted(os.listdir(run.spool))
+    waiting = [path for path in Path(run.spool).iterdir() if path.is_file()]  # a worker may have left its place
     assert waiting
-    for name in waiting:
-        path = Path(run.spool, name)
+    for path in waiting:
         path.write_bytes(bytes(path.stat().st_size))  # as large as before, as after a power cut
     with Journal.open(run.journal_path) as journal:
         assert journal.get("boot")
@@ -582,3 +584,35 @@ def test_something_that_writes_on_after_its_step_is_noticed(tmp_path: Path) -> N
     with pytest.raises(OutputError, match="was 4 bytes when its step ended"):
         sink.append(0, 1, Produced({"out": ("piece", 4)}))
     sink.close()
+
+
+class _NoThread(threading.Thread):
+    """As where a user may have no more of them."""
+
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("thread", [threading.Thread, _NoThread])
+def test_pieces_that_are_in_the_outputs_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thread: type[threading.Thread]
+) -> None:
+    """When the sink is closed they are gone, with a thread for it or without."""
+    monkeypatch.setattr(outputs_sink, "Thread", thread)
+    partial = PartialOutput(find_rule("concat"), str(tmp_path / "partial"))
+    sink = OutputsSink({"out": partial}, {"out": "out.txt"}, str(tmp_path), is_same_boot=True)
+    for number in range(6):
+        (tmp_path / f"piece-{number}").write_text("abcd")
+        sink.append(number, number + 1, Produced({"out": (f"piece-{number}", 4)}))
+        if number % 2:
+            sink.checkpoint()
+            sink.forget_appended()
+    sink.close()
+    assert not list(tmp_path.glob("piece-*"))
+    assert (tmp_path / "partial").read_text() == "abcd" * 6
+
+
+@pytest.mark.parametrize(("took_seconds", "pause_seconds"), [(0.001, 0.1), (0.05, 1.0), (2.0, 5.0), (60.0, 60.0)])
+def test_checkpoints_wait_for_the_disk_for_a_part_of_the_time(took_seconds: float, pause_seconds: float) -> None:
+    """A twentieth where it is quick, half where it is very slow."""
+    assert pause_after(took_seconds) == pytest.approx(pause_seconds)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import resource
 import shlex
 import sys
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import aliquot
-from aliquot.jobs.command import CommandError
+from aliquot.jobs.command import CommandError, first_pipe_bytes, large_pipe_bytes
 from aliquot.workers.command_stepping import CommandStepper, Produced, StreamStepper
 from aliquot.workers.stepping import UnitError
 
@@ -59,6 +61,35 @@ def test_the_outputs_of_several_steps_are_one_file(place: Path) -> None:
     assert len(list((place / "spool").iterdir())) == 1
     stepper.run(9, 10)
     assert content_of(stepper.take()) == [9]
+
+
+def test_what_each_program_held_is_told_by_the_kernel(place: Path) -> None:
+    """Also of one that held no more than another before it, and of one that failed."""
+    program = "import sys; bytearray(b'x') * (len(sys.stdin.read()) << 16); sys.exit(len(sys.argv) - 1)"
+    python = f"{shlex.quote(sys.executable)} -Sc {shlex.quote(program)}"
+    stepper = CommandStepper(command_over(400, f"{python} < {{n}} > {{out}}"), "spool", "failed")
+    for units in (400, 200, 400):
+        stepper.run(0, units)
+        held_bytes = units * 7 << 16
+        counted_bytes = max(held_bytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+        assert held_bytes < stepper.take_programs_peak() < counted_bytes + (30 << 20)
+        assert stepper.take_programs_peak() == 0
+    failing = CommandStepper(command_over(400, f"{python} fails < {{n}} > {{out}}"), "spool", "failed")
+    with pytest.raises(UnitError):
+        failing.run(0, 300)
+    assert failing.take_programs_peak() > 300 * 7 << 16
+
+
+def test_pipes_of_many_programs_hold_no_more_than_a_user_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond 64 MB in all, each further pipe of the same user would be tiny."""
+    for machine_cores in (1, 2, 64, 128, 1024):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=machine_cores: cores)
+        for cores in (1, 2, 8):
+            assert first_pipe_bytes(cores) <= large_pipe_bytes(cores) <= 1 << 20
+        if machine_cores <= 128:
+            assert large_pipe_bytes(1) * machine_cores <= 32 << 20
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert large_pipe_bytes(1) == 1 << 20
 
 
 def test_what_one_failing_unit_has_left_is_kept(place: Path) -> None:

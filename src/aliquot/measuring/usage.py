@@ -2,28 +2,23 @@ from __future__ import annotations
 
 import os
 import resource
-import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NamedTuple
 
     class Usage(NamedTuple):
-        """What a process used since it began: seconds of CPU, bytes that it read and wrote, the peak of a child."""
+        """What a process used since it began: seconds of CPU, and bytes that it read and wrote."""
 
         cpu_seconds: float
         read_bytes: int
         written_bytes: int
-        child_peak_bytes: int
 else:
     from collections import namedtuple  # without typing, which a worker does not import otherwise
 
-    Usage = namedtuple("Usage", ("cpu_seconds", "read_bytes", "written_bytes", "child_peak_bytes"))
-    Usage.__doc__ = (
-        "What a process used since it began: seconds of CPU, bytes that it read and wrote, the peak of a child."
-    )
+    Usage = namedtuple("Usage", ("cpu_seconds", "read_bytes", "written_bytes"))
+    Usage.__doc__ = "What a process used since it began: seconds of CPU, and bytes that it read and wrote."
 
-_PEAK_BYTES = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 _BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's own blocks are
 
 
@@ -33,9 +28,6 @@ class UsageMeter:
     The bytes are those that went through reads and writes of any kind, from the page cache, pipes and terminals too;
     files that are mapped into memory do not count. What the meter itself reads is taken off. A meter measures the
     process that made it: one that was made before a fork goes on measuring the parent.
-
-    The peak of a child is that of the one which held the most, exact however short that was; but it is no less than
-    what this process held when it started one, as Linux counts that moment for the child.
     """
 
     def __init__(self) -> None:
@@ -50,15 +42,14 @@ class UsageMeter:
         own = resource.getrusage(resource.RUSAGE_SELF)
         waited_for = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = own.ru_utime + own.ru_stime + waited_for.ru_utime + waited_for.ru_stime
-        child_peak_bytes = waited_for.ru_maxrss * _PEAK_BYTES
         if self._io < 0:
-            return Usage(seconds, 0, 0, child_peak_bytes)
+            return Usage(seconds, 0, 0)
         content = os.pread(self._io, 512, 0)
         # "rchar: 6976\nwchar: 0\n" and more
         fields = content.split(None, 4)
         read_bytes = int(fields[1]) - self._own_bytes
         self._own_bytes += len(content)
-        return Usage(seconds, read_bytes, int(fields[3]), child_peak_bytes)
+        return Usage(seconds, read_bytes, int(fields[3]))
 
     def close(self) -> None:
         """Close what was opened."""

@@ -30,6 +30,7 @@ class OutputsSink:
         self._known_files: set[str] = set()  # of pieces that an earlier sitting has recorded
         self._starts: list[int] = []  # of pieces that were appended since the last checkpoint
         self._files: list[str] = []  # theirs
+        self._to_be_removed: list[str] = []  # of those before
         self._removing: Thread | None = None
         self._pieces: dict[str, int] = {}  # of each output, in this sitting
         self.with_repeated_headers: list[str] = []  # outputs
@@ -69,17 +70,24 @@ class OutputsSink:
     def forget_appended(self) -> None:
         """What was told by the last checkpoint is recorded: the files are in the outputs for certain."""
         self._starts = []
-        files, self._files = self._files, []
-        self._wait_for_removal()
-        if files:
+        self._to_be_removed += self._files
+        self._files = []
+        if self._to_be_removed and (self._removing is None or not self._removing.is_alive()):
+            files, self._to_be_removed = self._to_be_removed, []
             # It can take a second for each gigabyte, during which nobody would be told what to do next.
             self._removing = Thread(target=_remove_all, args=(files,), daemon=True)
-            self._removing.start()
+            try:
+                self._removing.start()
+            except RuntimeError:  # there may be no more threads
+                self._removing = None
+                _remove_all(files)
 
     def _wait_for_removal(self) -> None:
         if self._removing is not None:
             self._removing.join()
             self._removing = None
+        _remove_all(self._to_be_removed)
+        self._to_be_removed = []
 
     def is_there(self, packed: Packed) -> bool:
         """Whether the files of a recorded piece are still what they were.

@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 
 # Results of this sitting have smaller numbers.
 _FIRST_RESTORED_RESULT = 1 << 40
-# A checkpoint waits for the disk: there is one as often as that takes a twentieth of the time, within these bounds.
-# What comes after the last one is made certain and let go at the end of the run, for which somebody waits.
+# A checkpoint waits for the disk: there is one as often as that takes a twentieth of the time, within these bounds, and
+# half of it where the disk is very slow. What comes after the last one is made certain and let go at the end of the
+# run, for which somebody waits.
 _CHECKPOINT_PART = 20
-_SHORTEST_CHECKPOINT_SECONDS, _LONGEST_CHECKPOINT_SECONDS = 0.1, 5.0
+_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
 # Commits cost some 50 microseconds, and what is not committed is lost with this process.
 _COMMIT_SECONDS = 0.02
 
@@ -142,9 +143,8 @@ class JournalRecorder:
             if now_seconds >= self._next_checkpoint_seconds:
                 began = time.perf_counter()
                 self.checkpoint()
-                pause_seconds = _CHECKPOINT_PART * (time.perf_counter() - began)
-                pause_seconds = min(max(pause_seconds, _SHORTEST_CHECKPOINT_SECONDS), _LONGEST_CHECKPOINT_SECONDS)
-                self._next_checkpoint_seconds = now_seconds + pause_seconds
+                took_seconds = time.perf_counter() - began
+                self._next_checkpoint_seconds = now_seconds + took_seconds + pause_after(took_seconds)
             else:
                 self._journal.commit()
             self._commit_seconds = now_seconds
@@ -206,3 +206,9 @@ def _to_bytes(packed: Packed) -> bytes:
 def _from_bytes(recorded: bytes) -> Packed:
     sizes, was_inline, content = loads(recorded)
     return Packed.from_content(lambda offset, size: content[offset : offset + size], sizes, was_inline=was_inline)
+
+
+def pause_after(checkpoint_seconds: float) -> float:
+    """How long to wait after a checkpoint that took so long."""
+    most_seconds = max(_LONGEST_PAUSE_SECONDS, checkpoint_seconds)
+    return min(max(_CHECKPOINT_PART * checkpoint_seconds, _SHORTEST_PAUSE_SECONDS), most_seconds)

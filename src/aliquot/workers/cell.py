@@ -31,7 +31,9 @@ _DISK = 12
 _WARY = 13
 # Whether the parent may still extend the span.
 _OPEN = 14
-_CELL_BYTES = 15 * 8
+# Whether the worker finds out by itself what its programs held, once they have ended.
+_WEIGHS = 15
+_CELL_BYTES = 16 * 8
 
 # Verdicts: by the nursery, or by the worker on itself.
 NONE, EXHAUSTED, HUNG, FULL_DISK, REPLACED = range(5)
@@ -193,6 +195,15 @@ class Cell:
     def programs_started(self) -> int:
         """How many it has started."""
         return self._numbers[_PROGRAMS]
+
+    def weigh_programs(self, does: bool) -> None:
+        """The worker: whether it asks the kernel what each of its programs held."""
+        self._numbers[_WEIGHS] = does
+
+    @property
+    def does_weigh_programs(self) -> bool:
+        """Whether it does; else what they hold is known only by looking at them."""
+        return self._numbers[_WEIGHS] != 0
 
     def note_programs_peak(self, held_bytes: int) -> None:
         """The nursery: they hold so much now."""

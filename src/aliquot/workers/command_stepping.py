@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from aliquot.jobs.command import LARGEST_PIPE_BYTES, CommandError, Stream, first_pipe_bytes, run_step, size_of
+from aliquot.jobs.command import CommandError, Stream, first_pipe_bytes, large_pipe_bytes, run_step, size_of
 from aliquot.outputs import OutputError, Rule, find_rule, join_pieces
 from aliquot.outputs.errors import naming
 from aliquot.workers.stepping import UnitError
@@ -52,6 +52,7 @@ class CommandStepper:
         self._rules = {output.name: find_rule(output.rule) for output in command.outputs}
         self._steps: list[dict[str, str]] = []  # what each one has written, since it was last taken
         self._left: list[str] = []  # places that are not needed any more
+        self._peak_bytes = 0  # of a program, since it was last taken
         self._token = os.urandom(8).hex()  # no other worker, of this or an earlier sitting, has such files
         self._places = 0
         self.allowed_bytes = 0
@@ -65,10 +66,18 @@ class CommandStepper:
         try:
             remove(place)
             os.mkdir(place)
-            written = run_step(self._command, start, stop, place, cores=self._cores, memory_bytes=self.allowed_bytes)
+            written = run_step(
+                self._command,
+                start,
+                stop,
+                place,
+                cores=self._cores,
+                memory_bytes=self.allowed_bytes,
+                note_peak=self._note_peak,
+            )
+            self._steps.append(self._keep(written, place))
         except BaseException as error:
             raise self._failure(error, place, start, stop) from error
-        self._steps.append(self._keep(written, place))
         return stop
 
     def take(self) -> Produced:
@@ -82,8 +91,19 @@ class CommandStepper:
                 files[name] = (os.path.basename(path), size_of(path) or 0)
         return Produced(files)
 
+    def take_programs_peak(self) -> int:
+        """The most that a program held that has ended since the last time, by the kernel's own count."""
+        peak_bytes, self._peak_bytes = self._peak_bytes, 0
+        return peak_bytes
+
+    def _note_peak(self, peak_bytes: int) -> None:
+        self._peak_bytes = max(self._peak_bytes, peak_bytes)
+
     def tidy(self) -> None:
-        """Remove what steps have left: a slice takes milliseconds, and nobody waits for it."""
+        """Remove what steps have left: a slice takes milliseconds, and nobody waits for it.
+
+        At the latest before their units are given back: another worker uses the same places for them.
+        """
         left, self._left = self._left, []
         for place in left:
             remove(place)
@@ -181,6 +201,7 @@ class StreamStepper(CommandStepper):
                 cores=self._cores,
                 memory_bytes=self.allowed_bytes,
                 pipe_bytes=self._pipe_bytes,
+                note_peak=self._note_peak,
             )
             while fed_to < stop:
                 fed_seconds = time.perf_counter()
@@ -195,7 +216,8 @@ class StreamStepper(CommandStepper):
                 if not is_reading or now_seconds - began - startup_seconds >= longest_seconds:
                     break
                 _, stop = self.claim_more(self.units_at_once, stream.wait, began + startup_seconds + longest_seconds)
-            self._choose_pipe(fed_to - start, time.perf_counter() - began - startup_seconds)
+            if is_reading:
+                self._choose_pipe(fed_to - start, time.perf_counter() - began - startup_seconds)
             self._steps.append(self._keep(stream.finish(), place))
         except BaseException as error:
             if stream is not None:
@@ -215,8 +237,9 @@ class StreamStepper(CommandStepper):
     def _choose_pipe(self, fed_units: int, seconds: float) -> None:
         """The pipes of programs that follow hold more, where one like them would read that in a moment too."""
         read_bytes = fed_units * self._unit_bytes - self._pipe_bytes  # at least
-        if read_bytes > self._pipe_bytes and LARGEST_PIPE_BYTES * seconds < _LONGEST_FED_SECONDS * read_bytes:
-            self._pipe_bytes = LARGEST_PIPE_BYTES
+        large_bytes = large_pipe_bytes(self._cores)
+        if read_bytes > self._pipe_bytes and large_bytes * seconds < _LONGEST_FED_SECONDS * read_bytes:
+            self._pipe_bytes = large_bytes
 
     @property
     def _most_at_once(self) -> int:

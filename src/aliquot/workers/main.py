@@ -180,6 +180,9 @@ class Worker:
     ) -> None:
         """Tell of a step that failed, with the exception itself where it can be sent."""
         self.limit.lift()
+        tidy = getattr(self.stepper, "tidy", None)
+        if tidy is not None:
+            tidy()  # before others have the same units
         flush_output()
         if trace is None:
             trace = format_trace(failure)
@@ -204,6 +207,7 @@ class Worker:
             self.stepper = _CannotStart(error)
         finally:
             message.value.close()
+        self.cell.weigh_programs(hasattr(self.stepper, "take_programs_peak"))
         if isinstance(self.stepper, EachStepper):
             self.sizer = ItemSizer(longest_seconds=target_seconds)
         elif hasattr(self.stepper, "units_at_once"):

@@ -42,6 +42,8 @@ _AHEAD_BYTES = 8 << 20
 MOST_UNTAKEN_BYTES = 128 << 20
 # A program that failed when so much of what is allowed was in use, failed for want of it.
 _NEARLY_ALL = 0.9
+# The kernel counts pages here and there, and not all at once.
+_MARGIN_BYTES = 4 << 20
 # A step that holds more than this part of what it is allowed is measured by itself.
 _TIGHT_PART = 0.25
 # Where steps hold more than this, and it is far less than they may, pages are kept from one to the next.
@@ -145,14 +147,11 @@ class SpanRun:
                 worker.is_in_step = False
                 cell.end_step()
                 self._end_if_forked()
-                if self._did_not_fit(failure):
-                    going_on_from = self._do_with_less(failure, time.perf_counter() - began)
-                    if going_on_from is None:
-                        return
-                    done_to = going_on_from
-                    continue
-                self._fail(failure)
-                return
+                going_on_from = self._go_on_after(failure, time.perf_counter() - began)
+                if going_on_from is None:
+                    return
+                done_to = going_on_from
+                continue
             cell.end_step()
             worker.has_done_steps = True
             self._most_units = min(2 * self._most_units, sys.maxsize)
@@ -264,7 +263,7 @@ class SpanRun:
     def _measure(self, now_seconds: float) -> None:
         """Take the peak since the last time, which is that of the largest step since then."""
         own_bytes = self._meter.peak_bytes()
-        peak_bytes = own_bytes + max(self._cell.take_programs_peak(), self._measure_usage(own_bytes))
+        peak_bytes = own_bytes + self._take_programs_peak()
         # What C keeps of an earlier, larger step would look as if this one had needed it.
         is_largest = self._largest_step >= self._worker.largest_weighed
         if peak_bytes > self._reset_bytes or (self._sizer.is_weighing and is_largest):
@@ -272,6 +271,7 @@ class SpanRun:
             self._sizer.observe_memory(self._largest_step, peak_bytes)
             self._seen_peaks.append((self._largest_step, peak_bytes, 1))
         self._learn()
+        self._measure_usage()
         self._largest_step = 0
         is_near = peak_bytes > _TIGHT_PART * self._allowed_bytes > 0
         self._worker.is_tight = is_near or self._sizer.is_held_back or self._sizer.is_weighing
@@ -290,8 +290,7 @@ class SpanRun:
         if self._allowed_bytes > 0:
             self._limit.set(self._allowed_bytes)
 
-    def _measure_usage(self, own_bytes: int) -> int:
-        """Add up what was used; what a program held that held more than all before it, 0 if there was none."""
+    def _measure_usage(self) -> None:
         used, before = self._worker.usage.read(), self._used
         self._used = used
         cpu_seconds, read_bytes, written_bytes, scratch_bytes = self._usage
@@ -303,8 +302,6 @@ class SpanRun:
             written_bytes + used.written_bytes - before.written_bytes,
             scratch_bytes,
         )
-        is_new = used.child_peak_bytes > max(before.child_peak_bytes, own_bytes)
-        return used.child_peak_bytes if is_new else 0
 
     def _report(self, stop: int) -> bool:
         """Send up what was done since the last report; False if that failed, and the rest of the span was dropped."""
@@ -391,14 +388,31 @@ class SpanRun:
         else:
             self._limit.lift()
 
-    def _did_not_fit(self, failure: UnitError) -> bool:
+    def _take_programs_peak(self) -> int:
+        """The most that programs held since the last time: as was seen while they ran, and as was told at their end."""
+        seen_bytes = self._cell.take_programs_peak()
+        if not hasattr(self._stepper, "take_programs_peak"):
+            return seen_bytes
+        told_bytes = self._stepper.take_programs_peak()
+        # Of a small program, the kernel tells what this process held when it started it.
+        is_larger = told_bytes > self._meter.peak_bytes() + _MARGIN_BYTES
+        return max(seen_bytes, told_bytes) if is_larger else seen_bytes
+
+    def _go_on_after(self, failure: UnitError, seconds: float) -> int | None:
+        """Where to go on after a step that failed, with less at once; None if the rest of the span was dropped."""
+        programs_bytes = self._take_programs_peak()
+        if self._did_not_fit(failure, programs_bytes):
+            return self._do_with_less(failure, seconds, programs_bytes)
+        self._fail(failure)
+        return None
+
+    def _did_not_fit(self, failure: UnitError, programs_bytes: int) -> bool:
         """Whether a step failed for want of memory; a program that was refused some has its own way to say so."""
         if is_memory_error(failure.error):
             return True
-        held_bytes = self._cell.programs_peak
-        return bool(self._allowed_bytes and held_bytes) and held_bytes > _NEARLY_ALL * self._allowed_bytes
+        return programs_bytes > _NEARLY_ALL * self._allowed_bytes > 0
 
-    def _do_with_less(self, failure: UnitError, seconds: float) -> int | None:
+    def _do_with_less(self, failure: UnitError, seconds: float, programs_bytes: int) -> int | None:
         """Go on with a smaller step, and send up what is held; where to go on, None if the rest of the span is dropped.
 
         A single unit is tried once more with nothing else held, in a process that has not grown.
@@ -407,7 +421,7 @@ class SpanRun:
         self._allowed_bytes = -1  # to be set again
         self._stopped_steps += 1
         self._stopped_seconds += seconds
-        peak_bytes = self._meter.peak_bytes() + self._cell.programs_peak
+        peak_bytes = self._meter.peak_bytes() + programs_bytes
         trace = format_trace(failure)
         failure.forget_frames()
         units, start = failure.stop - failure.start, failure.start

@@ -28,11 +28,11 @@ _GRACE_NANOSECONDS = 200_000_000
 _TOLERANCE = 1.02
 # Memory does not grow faster than this, so that with so much room there is so much time until the next look.
 _BYTES_A_SECOND = 4e9
-_SHORTEST_SECONDS, _LONGEST_SECONDS = 0.005, 0.1
+_SHORTEST_SECONDS, _USUAL_SECONDS = 0.005, 0.1
 _PROGRAMS_SECONDS = 0.02
-# A program that has been alone for a while is looked at the less often: the kernel tells its worker what it held at the
-# most, and each look is time that programs do not have.
-_PART_OF_AGE, _SETTLED_SECONDS = 1 / 8, 0.25
+# A program that has been alone for a while is looked at the less often, as each look is time that programs do not have.
+# Not so rarely that what it takes last, for a moment, is not seen before it ends, unless its worker asks the kernel.
+_PART_OF_AGE, _SETTLED_SECONDS, _WEIGHED_SECONDS = 1 / 8, 0.05, 0.25
 # Programs can be started without our noticing: so often all processes are looked at nevertheless.
 _ALL_PROGRAMS_NANOSECONDS = 1_000_000_000
 # A program may start others, of which nobody tells.
@@ -74,7 +74,7 @@ class Watch:
         limited = [worker for worker in self._workers.values() if worker.is_limited(now)]
         if not limited:
             # A worker is limited when its first span begins, and nobody tells.
-            return _LONGEST_SECONDS if self._workers else None
+            return _USUAL_SECONDS if self._workers else None
         programs = self._find_programs(limited, now)
         age_seconds = (now - self._changed_at) / 1e9
         return max(
@@ -124,7 +124,7 @@ class _Watched:
     def look(self, programs: list[int], age_seconds: float, now: int) -> float:
         """Judge it, with its programs, which have been the same ones for that long; in how many seconds again."""
         if self._is_killed:
-            return _LONGEST_SECONDS
+            return _USUAL_SECONDS
         self._has_programs = bool(programs)
         return min(
             self._look_at_disk(),
@@ -136,11 +136,11 @@ class _Watched:
     def _look_at_disk(self) -> float:
         allowed = self.cell.allowed_disk_bytes
         if self._scratch is None or not allowed:
-            return _SETTLED_SECONDS
+            return _WEIGHED_SECONDS
         held = directory_bytes(self._scratch)
         if held > allowed:
             self._kill(FULL_DISK, held, [])
-        return _LONGEST_SECONDS
+        return _USUAL_SECONDS
 
     def _look_at_memory(self, programs: list[int]) -> float:
         allowed = self.cell.allowed_bytes
@@ -154,27 +154,28 @@ class _Watched:
             self.cell.note_programs_peak(max(below, *(peak for _, peak in sizes)))
             held += below
         if not allowed:
-            return _LONGEST_SECONDS
+            return _USUAL_SECONDS
         if held > allowed * _TOLERANCE:
             if programs:  # forked ones share memory, which must not be counted for each
                 held = sum(proportional_bytes(process) for process in (self.process, *programs))
             if held > allowed * _TOLERANCE:
                 self._kill(EXHAUSTED, held, programs)
-                return _LONGEST_SECONDS
+                return _USUAL_SECONDS
         return max(0, allowed - held) / _BYTES_A_SECOND
 
     def _until_programs(self, programs: list[int], age_seconds: float) -> float:
         if not self.cell.allowed_bytes or not self.may_have_programs:
-            return _LONGEST_SECONDS
+            return _USUAL_SECONDS
         if len(programs) > 1:
             return _PROGRAMS_SECONDS  # what they hold together is known only while they do
-        return max(_PROGRAMS_SECONDS, min(_SETTLED_SECONDS, age_seconds * _PART_OF_AGE))
+        settled_seconds = _WEIGHED_SECONDS if self.cell.does_weigh_programs else _SETTLED_SECONDS
+        return max(_PROGRAMS_SECONDS, min(settled_seconds, age_seconds * _PART_OF_AGE))
 
     def _look_at_time(self, now: int) -> float:
         overdue = self.cell.overdue_nanoseconds(now)
         if overdue is None or overdue < 0:
             self._asked_at = 0
-            return _SETTLED_SECONDS if overdue is None else min(_LONGEST_SECONDS, -overdue / 1e9)
+            return _WEIGHED_SECONDS if overdue is None else min(_USUAL_SECONDS, -overdue / 1e9)
         if not self._asked_at:
             self._asked_at = now
             try:

@@ -9,20 +9,20 @@ step         the files of a process, and how it ended    shells: starting and ki
 
 from aliquot.jobs.command.command import Command, have_header_row
 from aliquot.jobs.command.error import CommandError
-from aliquot.jobs.command.feeding import LARGEST_PIPE_BYTES, first_pipe_bytes
+from aliquot.jobs.command.feeding import first_pipe_bytes, large_pipe_bytes
 from aliquot.jobs.command.process import run_step
 from aliquot.jobs.command.step import size_of
 from aliquot.jobs.command.stream import Stream
 from aliquot.jobs.command.template import Template
 
 __all__ = [
-    "LARGEST_PIPE_BYTES",
     "Command",
     "CommandError",
     "Stream",
     "Template",
     "first_pipe_bytes",
     "have_header_row",
+    "large_pipe_bytes",
     "run_step",
     "size_of",
 ]

@@ -24,7 +24,9 @@ from aliquot.virtual_file.several import FilesInOrder
 
 # For each core that a program has: large enough that neither side waits for the other all the time, small enough that
 # what is in the pipe is soon worked on. Beyond the largest, Linux asks for privileges, unless it is set up otherwise.
-_PIPE_BYTES, LARGEST_PIPE_BYTES = 256 << 10, 1 << 20
+_PIPE_BYTES, _LARGEST_PIPE_BYTES = 256 << 10, 1 << 20
+# When the pipes of a user hold twice as much, Linux makes each new one tiny, those of other programs too.
+_ALL_PIPES_BYTES = 32 << 20
 _LONGEST_TERMINATOR_BYTES = 16
 # What sendfile says where a file system or a kind of pipe is not for it.
 _NOT_FOR_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EPERM}
@@ -32,7 +34,13 @@ _NOT_FOR_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOC
 
 def first_pipe_bytes(cores: int) -> int:
     """How much a pipe to a program should hold, which has so many cores, before it is known how fast it reads."""
-    return min(_PIPE_BYTES * cores, LARGEST_PIPE_BYTES)
+    return min(_PIPE_BYTES * cores, _LARGEST_PIPE_BYTES)
+
+
+def large_pipe_bytes(cores: int) -> int:
+    """How much it should hold where programs like it read fast, and there may be one on every core of the machine."""
+    share_bytes = _ALL_PIPES_BYTES * cores // (os.cpu_count() or 1)
+    return max(first_pipe_bytes(cores), min(share_bytes, _LARGEST_PIPE_BYTES))
 
 
 def terminator_of(source: Source) -> bytes:

@@ -7,28 +7,38 @@ from typing import TYPE_CHECKING
 
 from aliquot.errors import DataError
 from aliquot.jobs.command.feeding import terminator_of
-from aliquot.jobs.command.step import Step, wait_for
+from aliquot.jobs.command.step import Step
 from aliquot.jobs.command.stream import Stream
 from aliquot.virtual_file import Source, VirtualFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aliquot.jobs.command.command import Command
 
 
 def run_step(
-    command: Command, start: int, stop: int, place: str, *, cores: int = 1, memory_bytes: int = 0
+    command: Command,
+    start: int,
+    stop: int,
+    place: str,
+    *,
+    cores: int = 1,
+    memory_bytes: int = 0,
+    note_peak: Callable[[int], None] = lambda _: None,
 ) -> dict[str, str]:
     """Run one process on the units ``start`` up to ``stop`` of the command's source, with its files in ``place``.
 
     Gives the path of each output. ``place`` is an empty directory, made if it is not there; nothing is removed from it,
     whether the command succeeds or not. A command that reads pipes is fed these units and then sees their end.
+    ``note_peak`` is told what each process held, once it has ended, also where the command fails.
     Raises `CommandError` where the command fails, `DataError` where its units cannot be read.
     """
     if command.mode == "stream":
-        stream = Stream(command, start, place, cores=cores, memory_bytes=memory_bytes)
+        stream = Stream(command, start, place, cores=cores, memory_bytes=memory_bytes, note_peak=note_peak)
         stream.feed(start, stop)
         return stream.finish()
-    step = Step(command, start, place, cores=cores, memory_bytes=memory_bytes)
+    step = Step(command, start, place, cores=cores, memory_bytes=memory_bytes, note_peak=note_peak)
     step.stop = step.start + stop - start
     step.words["units"] = str(stop - start)
     command.source.source.check_ends(step.start, step.stop)
@@ -38,7 +48,7 @@ def run_step(
             write_slice(source, step.start, step.stop, step.words[name])
         if command.template.mode == "range":
             _give_range(step, name, source)
-    return step.end(wait_for(step.start_command()))
+    return step.end(step.wait_for(step.start_command()))
 
 
 def write_slice(source: Source, start: int, stop: int, path: str) -> None:

@@ -9,12 +9,24 @@ import functools
 import os
 import shlex
 import signal
+import sys
 from typing import NamedTuple
 
 _SH = "/bin/sh"
 # What Python ignores, and programs expect to die of.
 _RESTORED_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
 _BROKEN_PIPE_STATUS = 128 + signal.SIGPIPE
+_PEAK_BYTES = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
+
+
+class Ended(NamedTuple):
+    """How a process ended, and the most that it held, or one that it waited for, as the kernel knows it.
+
+    Of a small one, that is what the process held that has started it: Linux counts this for its child.
+    """
+
+    exit_code: int
+    peak_bytes: int
 
 
 class Shell(NamedTuple):
@@ -83,8 +95,14 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def kill_tree(process: int) -> int:
-    """Kill a process that was started here and all that it has started, and wait for it; its exit code.
+def reap(process: int, options: int = 0) -> Ended | None:
+    """Wait for a process that was started here; None if it goes on, and the options say not to wait for that."""
+    found, status, usage = os.wait4(process, options)
+    return Ended(os.waitstatus_to_exitcode(status), usage.ru_maxrss * _PEAK_BYTES) if found else None
+
+
+def kill_tree(process: int) -> Ended:
+    """Kill a process that was started here and all that it has started, and wait for it.
 
     What has left its parents, as a daemon does, is not found; it stays in the worker's process group.
     """
@@ -97,9 +115,10 @@ def kill_tree(process: int) -> int:
     for member in stopped:
         _send(member, signal.SIGKILL)
     try:
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        ended = reap(process)
     except ChildProcessError:
-        return -signal.SIGKILL  # somebody else has waited for it
+        ended = None  # somebody else has waited for it
+    return ended or Ended(-signal.SIGKILL, 0)
 
 
 def _send(process: int, number: int) -> None:

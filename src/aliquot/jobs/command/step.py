@@ -18,11 +18,22 @@ from typing import TYPE_CHECKING
 
 from aliquot.errors import DataError
 from aliquot.jobs.command.error import CommandError
-from aliquot.jobs.command.shells import find_shell, is_success, kill_tree, signal_name, start_process, write_script
+from aliquot.jobs.command.shells import (
+    Ended,
+    find_shell,
+    is_success,
+    kill_tree,
+    reap,
+    signal_name,
+    start_process,
+    write_script,
+)
 from aliquot.jobs.command.template import Template
 from aliquot.quantities import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aliquot.jobs.command.command import Command
 
 _SHOWN_BYTES = 4096
@@ -36,10 +47,23 @@ _ADVICE = {
 
 
 class Step:
-    """The place of one process, and what is done with it there."""
+    """The place of one process, and what is done with it there.
 
-    def __init__(self, command: Command, start: int, place: str, *, cores: int, memory_bytes: int) -> None:
+    ``note_peak`` is told what each process held that ends here, however it ends.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        start: int,
+        place: str,
+        *,
+        cores: int,
+        memory_bytes: int,
+        note_peak: Callable[[int], None],
+    ) -> None:
         self.command = command
+        self._note_peak = note_peak
         self.place = os.path.abspath(place)
         self.start = command.source.start + start  # in the source, as all numbers of units here
         self.stop = self.start
@@ -77,8 +101,24 @@ class Step:
         self._look_at_outputs()
         if self.command.check is not None:
             template = self.command.check
-            self._judge(template, wait_for(self._start(template, stdout=self._stderr)), "the check of the command")
+            exit_code = self.wait_for(self._start(template, stdout=self._stderr))
+            self._judge(template, exit_code, "the check of the command")
         return self.outputs
+
+    def wait_for(self, process: int) -> int:
+        """Wait until a process ends; its exit code. Where the wait is broken off, all that it has started is killed."""
+        try:
+            ended = reap(process)
+            assert ended is not None, "it was waited for"
+            return self.note_end(ended)
+        except BaseException:
+            self.note_end(kill_tree(process))
+            raise
+
+    def note_end(self, ended: Ended) -> int:
+        """A process of this step has ended; its exit code."""
+        self._note_peak(ended.peak_bytes)
+        return ended.exit_code
 
     def error(self, problem: str, *, status: int | None = None, signal: str | None = None) -> CommandError:
         """What went wrong with these units, with all that is known about it."""
@@ -176,15 +216,6 @@ def _is_missed(program: str, said: str) -> bool:
     """Whether a shell has said of it that it is not there, or may not be executed, in its own words."""
     words = "(?:command )?not found|No such file or directory|Permission denied|[Cc]annot execute.*"
     return re.search(rf"(?:^|: ){re.escape(program)}: (?:{words})$", said, re.MULTILINE) is not None
-
-
-def wait_for(process: int) -> int:
-    """Wait until a process ends; its exit code. Where the wait is broken off, all that it has started is killed."""
-    try:
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    except BaseException:
-        kill_tree(process)
-        raise
 
 
 def _make_directory(path: str) -> None:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 from aliquot.errors import UsageError
 from aliquot.jobs.command.error import CommandError
 from aliquot.jobs.command.feeding import FedPipe, first_pipe_bytes
-from aliquot.jobs.command.shells import kill_tree
+from aliquot.jobs.command.shells import kill_tree, reap
 from aliquot.jobs.command.step import Step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aliquot.jobs.command.command import Command
 
 # Nothing tells that a program has opened a pipe, or has read from it: it is looked for again, soon at first.
@@ -31,7 +33,7 @@ class Stream:
 
     Units that the command did not read count as done all the same: a command that reads as much as it wants and then
     exits with success, as `head` does, has made what it makes of all units. ``process`` is the number of the process.
-    Each pipe holds ``pipe_bytes``, where the system allows.
+    Each pipe holds ``pipe_bytes``, where the system allows. ``note_peak``: as for `run_step`.
     """
 
     def __init__(
@@ -43,11 +45,12 @@ class Stream:
         cores: int = 1,
         memory_bytes: int = 0,
         pipe_bytes: int | None = None,
+        note_peak: Callable[[int], None] = lambda _: None,
     ) -> None:
         if command.mode != "stream":
             raise UsageError(f"this command reads no pipe, so it cannot be fed: {command.template.text}")
         self._command = command
-        self._step = Step(command, start, place, cores=cores, memory_bytes=memory_bytes)
+        self._step = Step(command, start, place, cores=cores, memory_bytes=memory_bytes, note_peak=note_peak)
         self._pipes: list[FedPipe] = []
         self.process = -1
         self._ending: int | None = None  # readable when the process has ended
@@ -138,7 +141,7 @@ class Stream:
         """Kill the command and what it has started."""
         try:
             if self.process >= 0 and self._exit_code is None:
-                self._exit_code = kill_tree(self.process)
+                self._exit_code = self._step.note_end(kill_tree(self.process))
         finally:
             self._close()
 
@@ -181,6 +184,6 @@ class Stream:
                 pipe.write()
 
     def _look_for_end(self) -> None:
-        process, status = os.waitpid(self.process, os.WNOHANG)
-        if process:
-            self._exit_code = os.waitstatus_to_exitcode(status)
+        ended = reap(self.process, os.WNOHANG)
+        if ended is not None:
+            self._exit_code = self._step.note_end(ended)
