@@ -220,3 +220,19 @@ bytearray(b'x') * {300 * MB}
     )
     report = aliquot.run(command, on=aliquot.sites.Local(cores=2), run_dir=str(tmp_path / "run")).report
     assert 300 * MB < report.peak_bytes < 360 * MB
+
+
+def test_a_small_program_is_not_taken_for_its_worker(tmp_path: Path) -> None:
+    """Linux counts for a program what the process held that has started it."""
+    (tmp_path / "line").write_text("a\n")
+
+    def peak_bytes(name: str, text: str) -> int:
+        split, join = {"line": str(tmp_path / "line")}, {"out": str(tmp_path / f"{name}.txt")}
+        command = aliquot.Command(text, split=split, join=join)
+        return aliquot.run(command, run_dir=str(tmp_path / name)).report.peak_bytes
+
+    small_bytes = peak_bytes("small", "cat {line} > {out}")
+    program = f"import time; held = bytearray(b'x') * {100 * MB}; time.sleep(0.2)"
+    large_bytes = peak_bytes("large", f"{sys.executable} -Sc {shlex.quote(program)} < {{line}} > {{out}}")
+    assert 100 * MB < large_bytes - small_bytes < 120 * MB
+    assert small_bytes < 60 * MB

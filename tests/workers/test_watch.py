@@ -68,7 +68,7 @@ def test_a_worker_within_its_limits_is_left_alone(cell: Cell) -> None:
         watched.look_often()
         child.hears()
         assert child.says() == [1]
-        assert (cell.verdict, cell.held_bytes, cell.programs_peak) == (NONE, 0, 0)
+        assert (cell.verdict, cell.held_bytes, cell.take_programs_peak()) == (NONE, 0, 0)
         watched.close()
 
 
@@ -153,9 +153,27 @@ def test_the_most_that_programs_held_is_noted(cell: Cell) -> None:
         cell.allow(1000 * _MB)
         watched = Watched(child, cell)
         watched.look_often()
-        assert 100 * _MB < cell.programs_peak < 125 * _MB
-        assert cell.take_programs_peak() > 100 * _MB
-        assert cell.programs_peak == 0
+        assert 100 * _MB < cell.take_programs_peak() < 125 * _MB
+        assert cell.take_programs_peak() == 0
+        watched.close()
+
+
+@pytest.mark.parametrize(("does_weigh", "seconds"), [(False, 0.05), (True, 0.25)])
+def test_a_program_that_goes_on_is_looked_at_now_and_then(cell: Cell, does_weigh: bool, seconds: float) -> None:
+    """More rarely where its worker is told by the kernel what it held; and it is stopped all the same."""
+    source = "fork(lambda: (say(0), hear(), hold(200), stay()))\nstay()\n"
+    with Child(_HOLD + source) as child:
+        child.says()
+        cell.note_program()
+        cell.weigh_programs(does_weigh)
+        cell.allow(10_000 * _MB)
+        watched = Watched(child, cell)
+        wait_until(lambda: watched.watch.look() == seconds, "it is an old program")
+        assert watched.watch.look() == seconds
+        cell.allow(150 * _MB)
+        child.hears()
+        watched.look_until_killed()
+        assert cell.verdict == EXHAUSTED
         watched.close()
 
 

@@ -12,6 +12,8 @@ from aliquot.workers.command_stepping import Produced, remove
 from aliquot.workers.packing import Packed
 
 _SAM_HEADERS = (b"@HD\t", b"@SQ\t")
+# So much at most may wait to be removed, where a disk is slow at that: it is needed.
+_MOST_LEFT_BYTES = 256 << 20
 
 
 class OutputsSink:
@@ -30,6 +32,7 @@ class OutputsSink:
         self._known_files: set[str] = set()  # of pieces that an earlier sitting has recorded
         self._starts: list[int] = []  # of pieces that were appended since the last checkpoint
         self._files: list[str] = []  # theirs
+        self._appended_bytes = 0  # since files were last removed
         self._to_be_removed: list[str] = []  # of those before
         self._removing: Thread | None = None
         self._pieces: dict[str, int] = {}  # of each output, in this sitting
@@ -45,6 +48,7 @@ class OutputsSink:
             self._look_for_header(name, path)
             self.partials[name].take(path)
             self._files.append(path)
+            self._appended_bytes += size
         if start < stop:  # else it is of no unit, and was not recorded
             self._starts.append(start)
 
@@ -72,7 +76,11 @@ class OutputsSink:
         self._starts = []
         self._to_be_removed += self._files
         self._files = []
-        if self._to_be_removed and (self._removing is None or not self._removing.is_alive()):
+        is_removing = self._removing is not None and self._removing.is_alive()
+        if is_removing and self._appended_bytes > _MOST_LEFT_BYTES:
+            self._wait_for_removal()
+        elif self._to_be_removed and not is_removing:
+            self._appended_bytes = 0
             files, self._to_be_removed = self._to_be_removed, []
             # It can take a second for each gigabyte, during which nobody would be told what to do next.
             self._removing = Thread(target=_remove_all, args=(files,), daemon=True)
@@ -88,6 +96,7 @@ class OutputsSink:
             self._removing = None
         _remove_all(self._to_be_removed)
         self._to_be_removed = []
+        self._appended_bytes = 0
 
     def is_there(self, packed: Packed) -> bool:
         """Whether the files of a recorded piece are still what they were.
@@ -111,9 +120,11 @@ class OutputsSink:
 
     def close(self) -> None:
         """Let the outputs go as they are."""
-        self._wait_for_removal()
-        for partial in self.partials.values():
-            partial.close()
+        try:
+            self._wait_for_removal()
+        finally:
+            for partial in self.partials.values():
+                partial.close()
 
 
 def _remove_all(paths: list[str]) -> None:

@@ -209,11 +209,6 @@ class Cell:
         """The nursery: they hold so much now."""
         self._numbers[_PROGRAMS_PEAK] = max(self._numbers[_PROGRAMS_PEAK], held_bytes)
 
-    @property
-    def programs_peak(self) -> int:
-        """The most that they held since it was last taken."""
-        return self._numbers[_PROGRAMS_PEAK]
-
     def take_programs_peak(self) -> int:
         """The worker: the most that they held since the last time."""
         held_bytes, self._numbers[_PROGRAMS_PEAK] = self._numbers[_PROGRAMS_PEAK], 0

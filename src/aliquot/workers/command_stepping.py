@@ -132,7 +132,7 @@ class CommandStepper:
         token = self._new_name()
         for name, path in written.items():
             kept[name] = f"{self._spool}/{token}.{name}"
-            os.rename(path, kept[name])
+            os.rename(_followed_within(place, path), kept[name])
         self._left.append(place)
         return kept
 
@@ -189,6 +189,7 @@ class StreamStepper(CommandStepper):
         place = self._place_of(start)
         began, startup_seconds = time.perf_counter(), 0.0
         fed_to = start
+        begun_to = stop  # what it was fed while it began
         is_reading = True
         stream: Stream | None = None
         try:
@@ -217,7 +218,7 @@ class StreamStepper(CommandStepper):
                     break
                 _, stop = self.claim_more(self.units_at_once, stream.wait, began + startup_seconds + longest_seconds)
             if is_reading:
-                self._choose_pipe(fed_to - start, time.perf_counter() - began - startup_seconds)
+                self._choose_pipe(fed_to - begun_to, time.perf_counter() - began - startup_seconds)
             self._steps.append(self._keep(stream.finish(), place))
         except BaseException as error:
             if stream is not None:
@@ -237,7 +238,7 @@ class StreamStepper(CommandStepper):
     def _choose_pipe(self, fed_units: int, seconds: float) -> None:
         """The pipes of programs that follow hold more, where one like them would read that in a moment too."""
         read_bytes = fed_units * self._unit_bytes - self._pipe_bytes  # at least
-        large_bytes = large_pipe_bytes(self._cores)
+        large_bytes = large_pipe_bytes(self._cores, len(self._command.sources))
         if read_bytes > self._pipe_bytes and large_bytes * seconds < _LONGEST_FED_SECONDS * read_bytes:
             self._pipe_bytes = large_bytes
 
@@ -258,6 +259,14 @@ def mean_unit_bytes(command: Command) -> float:
     view, units = command.source, command.source.count(wait=False)
     ranges = view.source.byte_ranges(view.start, view.start + units) if units else []
     return max(1.0, sum(place.stop - place.start for place in ranges) / max(1, units))
+
+
+def _followed_within(place: str, path: str) -> str:
+    """The file itself where a command has made a link to one in its place, which is removed."""
+    if not os.path.islink(path):
+        return path
+    place, file = os.path.realpath(place), os.path.realpath(path)
+    return file if os.path.commonpath((place, file)) == place else path
 
 
 def remove(path: str) -> None:

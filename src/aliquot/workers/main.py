@@ -180,9 +180,8 @@ class Worker:
     ) -> None:
         """Tell of a step that failed, with the exception itself where it can be sent."""
         self.limit.lift()
-        tidy = getattr(self.stepper, "tidy", None)
-        if tidy is not None:
-            tidy()  # before others have the same units
+        if self.stepper is not None and hasattr(self.stepper, "tidy"):
+            self.stepper.tidy()  # before others have the same units
         flush_output()
         if trace is None:
             trace = format_trace(failure)

@@ -263,7 +263,7 @@ class SpanRun:
     def _measure(self, now_seconds: float) -> None:
         """Take the peak since the last time, which is that of the largest step since then."""
         own_bytes = self._meter.peak_bytes()
-        peak_bytes = own_bytes + self._take_programs_peak()
+        peak_bytes = own_bytes + self._take_programs_peak(own_bytes)
         # What C keeps of an earlier, larger step would look as if this one had needed it.
         is_largest = self._largest_step >= self._worker.largest_weighed
         if peak_bytes > self._reset_bytes or (self._sizer.is_weighing and is_largest):
@@ -318,8 +318,7 @@ class SpanRun:
             self._fail_to_pack(value, stop, error)
             return False
         self._send_report(stop, packed)
-        if hasattr(self._stepper, "tidy"):
-            self._stepper.tidy()  # while the parent finds out what comes next
+        self._tidy()  # while the parent finds out what comes next
         now = time.perf_counter()
         self._pacer.reported(now, now - began)
         self._resident_bytes = self._meter.resident_bytes()
@@ -365,6 +364,10 @@ class SpanRun:
         while self._worker.untaken_bytes > MOST_UNTAKEN_BYTES:
             self._take_amid_span(self._worker.receive())
 
+    def _tidy(self) -> None:
+        if hasattr(self._stepper, "tidy"):
+            self._stepper.tidy()
+
     def _pack(self, value: Any) -> Packed:
         # Values one by one are a list; others are whatever the user's function or program has made.
         pack_it = pack_values if isinstance(self._stepper, EachStepper) else pack
@@ -388,19 +391,22 @@ class SpanRun:
         else:
             self._limit.lift()
 
-    def _take_programs_peak(self) -> int:
-        """The most that programs held since the last time: as was seen while they ran, and as was told at their end."""
+    def _take_programs_peak(self, own_bytes: int) -> int:
+        """The most that programs held since the last time: as was seen while they ran, and as was told at their end.
+
+        This process itself held ``own_bytes``.
+        """
         seen_bytes = self._cell.take_programs_peak()
         if not hasattr(self._stepper, "take_programs_peak"):
             return seen_bytes
         told_bytes = self._stepper.take_programs_peak()
         # Of a small program, the kernel tells what this process held when it started it.
-        is_larger = told_bytes > self._meter.peak_bytes() + _MARGIN_BYTES
+        is_larger = told_bytes > own_bytes + _MARGIN_BYTES
         return max(seen_bytes, told_bytes) if is_larger else seen_bytes
 
     def _go_on_after(self, failure: UnitError, seconds: float) -> int | None:
         """Where to go on after a step that failed, with less at once; None if the rest of the span was dropped."""
-        programs_bytes = self._take_programs_peak()
+        programs_bytes = self._take_programs_peak(self._meter.peak_bytes())
         if self._did_not_fit(failure, programs_bytes):
             return self._do_with_less(failure, seconds, programs_bytes)
         self._fail(failure)
@@ -448,6 +454,7 @@ class SpanRun:
         self._most_units = max(1, units // 2)
         self._meter.reset()
         self._reset_bytes = self._meter.resident_bytes()
+        self._tidy()  # before others may have the same units
         self._cell.unclaim(self._span, start)
         if self._sent is not None:
             self._sent.clear(start)

@@ -28,11 +28,11 @@ _GRACE_NANOSECONDS = 200_000_000
 _TOLERANCE = 1.02
 # Memory does not grow faster than this, so that with so much room there is so much time until the next look.
 _BYTES_A_SECOND = 4e9
-_SHORTEST_SECONDS, _USUAL_SECONDS = 0.005, 0.1
+_SHORTEST_SECONDS, _USUAL_SECONDS, _LONGEST_SECONDS = 0.005, 0.1, 0.25
 _PROGRAMS_SECONDS = 0.02
 # A program that has been alone for a while is looked at the less often, as each look is time that programs do not have.
 # Not so rarely that what it takes last, for a moment, is not seen before it ends, unless its worker asks the kernel.
-_PART_OF_AGE, _SETTLED_SECONDS, _WEIGHED_SECONDS = 1 / 8, 0.05, 0.25
+_PART_OF_AGE, _SETTLED_SECONDS = 1 / 8, 0.05
 # Programs can be started without our noticing: so often all processes are looked at nevertheless.
 _ALL_PROGRAMS_NANOSECONDS = 1_000_000_000
 # A program may start others, of which nobody tells.
@@ -136,7 +136,7 @@ class _Watched:
     def _look_at_disk(self) -> float:
         allowed = self.cell.allowed_disk_bytes
         if self._scratch is None or not allowed:
-            return _WEIGHED_SECONDS
+            return _LONGEST_SECONDS
         held = directory_bytes(self._scratch)
         if held > allowed:
             self._kill(FULL_DISK, held, [])
@@ -168,14 +168,14 @@ class _Watched:
             return _USUAL_SECONDS
         if len(programs) > 1:
             return _PROGRAMS_SECONDS  # what they hold together is known only while they do
-        settled_seconds = _WEIGHED_SECONDS if self.cell.does_weigh_programs else _SETTLED_SECONDS
+        settled_seconds = _LONGEST_SECONDS if self.cell.does_weigh_programs else _SETTLED_SECONDS
         return max(_PROGRAMS_SECONDS, min(settled_seconds, age_seconds * _PART_OF_AGE))
 
     def _look_at_time(self, now: int) -> float:
         overdue = self.cell.overdue_nanoseconds(now)
         if overdue is None or overdue < 0:
             self._asked_at = 0
-            return _WEIGHED_SECONDS if overdue is None else min(_USUAL_SECONDS, -overdue / 1e9)
+            return _LONGEST_SECONDS if overdue is None else min(_USUAL_SECONDS, -overdue / 1e9)
         if not self._asked_at:
             self._asked_at = now
             try:

@@ -25,7 +25,7 @@ from aliquot.virtual_file.several import FilesInOrder
 # For each core that a program has: large enough that neither side waits for the other all the time, small enough that
 # what is in the pipe is soon worked on. Beyond the largest, Linux asks for privileges, unless it is set up otherwise.
 _PIPE_BYTES, _LARGEST_PIPE_BYTES = 256 << 10, 1 << 20
-# When the pipes of a user hold twice as much, Linux makes each new one tiny, those of other programs too.
+# When the pipes of a user may hold twice as much, Linux makes each new one tiny, those of other programs too.
 _ALL_PIPES_BYTES = 32 << 20
 _LONGEST_TERMINATOR_BYTES = 16
 # What sendfile says where a file system or a kind of pipe is not for it.
@@ -37,9 +37,11 @@ def first_pipe_bytes(cores: int) -> int:
     return min(_PIPE_BYTES * cores, _LARGEST_PIPE_BYTES)
 
 
-def large_pipe_bytes(cores: int) -> int:
-    """How much it should hold where programs like it read fast, and there may be one on every core of the machine."""
-    share_bytes = _ALL_PIPES_BYTES * cores // (os.cpu_count() or 1)
+def large_pipe_bytes(cores: int, pipes: int = 1) -> int:
+    """How much it should hold where programs like it, with so many pipes each, read fast and are on all cores."""
+    share_bytes = _ALL_PIPES_BYTES * cores // ((os.cpu_count() or 1) * pipes)
+    # Linux rounds up to a power of two.
+    share_bytes = 1 << max(share_bytes, 1).bit_length() - 1
     return max(first_pipe_bytes(cores), min(share_bytes, _LARGEST_PIPE_BYTES))
 
 

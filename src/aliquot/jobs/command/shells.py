@@ -20,7 +20,7 @@ _PEAK_BYTES = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
 class Ended(NamedTuple):
-    """How a process ended, and the most that it held, or one that it waited for, as the kernel knows it.
+    """How a process ended, and what the largest held of it and those that it waited for, not all of them together.
 
     Of a small one, that is what the process held that has started it: Linux counts this for its child.
     """

@@ -109,11 +109,11 @@ class Step:
         """Wait until a process ends; its exit code. Where the wait is broken off, all that it has started is killed."""
         try:
             ended = reap(process)
-            assert ended is not None, "it was waited for"
-            return self.note_end(ended)
         except BaseException:
             self.note_end(kill_tree(process))
             raise
+        assert ended is not None, "it was waited for"
+        return self.note_end(ended)
 
     def note_end(self, ended: Ended) -> int:
         """A process of this step has ended; its exit code."""
