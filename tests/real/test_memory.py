@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import operator
 import shlex
 import sys
@@ -236,3 +237,25 @@ def test_a_small_program_is_not_taken_for_its_worker(tmp_path: Path) -> None:
     large_bytes = peak_bytes("large", f"{sys.executable} -Sc {shlex.quote(program)} < {{line}} > {{out}}")
     assert 100 * MB < large_bytes - small_bytes < 120 * MB
     assert small_bytes < 60 * MB
+
+
+def test_gzip_is_read_by_workers_that_may_hold_little(tmp_path: Path) -> None:
+    """What decodes it reserves a gigabyte that it does not use, and ends the process where it is refused that."""
+    path = tmp_path / "numbers.txt.gz"
+    path.write_bytes(gzip.compress(b"".join(b"%d\n" % number for number in range(200_000))))
+    assert aliquot.map_batches(len, str(path), memory=200 * MB) == 200_000
+    command = aliquot.Command("cat {n} > {out}", split={"n": str(path)}, join={"out": str(tmp_path / "out")})
+    assert not aliquot.run(command, memory=200 * MB, run_dir=str(tmp_path / "run")).failures
+    assert (tmp_path / "out").read_bytes() == gzip.decompress(path.read_bytes())
+
+
+def test_what_a_function_holds_beside_gzip_is_still_limited(tmp_path: Path) -> None:
+    """Only reading is free."""
+    path = tmp_path / "numbers.txt.gz"
+    path.write_bytes(gzip.compress(b"".join(b"%d\n" % number for number in range(1000))))
+
+    def hold_for_one(lines: list[str]) -> int:
+        return len(bytearray(1 << 40)) if "700" in lines else len(lines)
+
+    with pytest.warns(aliquot.UnitsSetAsideWarning):
+        assert aliquot.map_batches(hold_for_one, str(path), memory=200 * MB, max_failures=1) == 999

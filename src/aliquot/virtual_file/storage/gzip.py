@@ -25,6 +25,7 @@ from typing import Any
 
 from aliquot.errors import DataError, MissingExtraError
 from aliquot.virtual_file.forking import renew_locks_after_fork
+from aliquot.virtual_file.storage.room import without_data_limit
 from aliquot.virtual_file.storage.storage import Identity, Storage
 
 _PIECE_BYTES = 4 * 1024 * 1024
@@ -121,7 +122,8 @@ class GzipStorage(Storage):
         if not self._seek_points:
             with self._lock:
                 exported = io.BytesIO()
-                self._open_reader().export_index(exported)
+                with without_data_limit():
+                    self._open_reader().export_index(exported)
                 self._seek_points = self._size_bytes.to_bytes(8, "little") + zlib.compress(exported.getvalue(), 6)
         return self._seek_points
 
@@ -149,15 +151,16 @@ class GzipStorage(Storage):
     def _decode(self, offset: int, length: int) -> None:
         """Make ``length`` bytes at ``offset`` the recent piece, or some more; it is empty at the end of the content."""
         self.check_unchanged()
-        reader = self._open_reader()
         self._recent = b""
         try:
-            if reader.tell() != offset:
-                reader.seek(offset)
-            recent = reader.read(length)
-            assert self._file is not None
-            if self._size_bytes is None and (len(recent) < length or self._file.has_shown_more):
-                recent += self._check_end(reader, offset)
+            with without_data_limit():
+                reader = self._open_reader()
+                if reader.tell() != offset:
+                    reader.seek(offset)
+                recent = reader.read(length)
+                assert self._file is not None
+                if self._size_bytes is None and (len(recent) < length or self._file.has_shown_more):
+                    recent += self._check_end(reader, offset)
         except Exception as error:
             self._close()
             if isinstance(error, DataError):
