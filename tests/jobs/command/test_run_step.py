@@ -233,6 +233,30 @@ def test_a_program_that_has_read_enough_of_a_pipe_is_no_failure() -> None:
     assert run("cat {x} /dev/zero | head -n 1") == {"stdout": b"0\n"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat {x} /dev/zero | head -n 1 && echo more",
+        "if cat {x} /dev/zero | head -n 1; then echo more; else false; fi; exit 141",
+        "set -e; cat {x} /dev/zero | head -n 1; echo more",
+        "set -o errexit\ncat {x} /dev/zero | head -n 1\necho more",
+    ],
+)
+def test_where_something_depends_on_a_broken_pipe_it_is_a_failure(text: str) -> None:
+    """What stands behind it may have been left out, which would look complete."""
+    error = failure(text)
+    assert error.signal == "SIGPIPE"
+    assert "(that program || [ $? = 141 ]) | ..." in str(error)
+
+
+def test_what_is_advised_where_something_depends_on_a_broken_pipe_works() -> None:
+    """Both parts are done."""
+    assert run("(cat {x} /dev/zero || [ $? = 141 ]) | head -n 1 && echo more") == {"stdout": b"0\nmore\n"}
+    assert run("cat {x} /dev/zero | head -n 1; echo '&& if'; cat {x} /dev/zero | head -n 1", place="other") == {
+        "stdout": b"0\n&& if\n0\n"
+    }
+
+
 def test_an_output_that_was_not_written_is_a_failure() -> None:
     """However well the command ended."""
     error = failure("cat {x} > /dev/null; : {a}", join={"a": "a"})

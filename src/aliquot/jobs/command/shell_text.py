@@ -34,7 +34,7 @@ class ShellReader:
 
     ``quote`` is the quote that the point is in: "", "'" or '"'. ``is_redirected`` says that the next word is what
     standard input comes from. ``pipes`` counts the pipes so far; ``has_operators`` is true once there is anything but
-    one simple command.
+    one simple command, ``has_conditions`` once there is && or ||.
     """
 
     def __init__(self) -> None:
@@ -46,6 +46,7 @@ class ShellReader:
         self.is_redirected = False
         self.pipes = 0
         self.has_operators = False
+        self.has_conditions = False
 
     @property
     def quote(self) -> str:
@@ -108,6 +109,8 @@ class ShellReader:
             self._inside.append("")
         elif character == ")" and len(self._inside) > 1:
             self._inside.pop()
+        if character in "|&" and character == previous:
+            self.has_conditions = True
         if character == "\n" or (character in _OPERATORS and previous not in "<>"):
             self.has_operators = True
 

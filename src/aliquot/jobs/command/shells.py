@@ -82,9 +82,12 @@ def start_process(arguments: list[str], *, stdout: str | None, stderr: str) -> i
     )
 
 
-def is_success(exit_code: int, shell: Shell) -> bool:
-    """Whether a command ended well. With `pipefail`, also when a program wrote on to one that had read enough."""
-    return exit_code == 0 or (shell.has_pipefail and exit_code == _BROKEN_PIPE_STATUS)
+def is_success(exit_code: int, shell: Shell, *, has_conditions: bool) -> bool:
+    """Whether a command ended well. With `pipefail`, also when a program wrote on to one that had read enough.
+
+    But not where something else in the command depends on that: it may have been left out.
+    """
+    return exit_code == 0 or (shell.has_pipefail and exit_code == _BROKEN_PIPE_STATUS and not has_conditions)
 
 
 def signal_name(number: int) -> str:

@@ -43,6 +43,10 @@ _ADVICE = {
     _NOT_EXECUTABLE: "Is it a program, and may it be executed?",
     _NOT_FOUND: "Is the program installed, and found on the PATH?",
     "SIGKILL": "The system kills programs when memory runs out",
+    "SIGPIPE": (
+        "it wrote on to one that had read enough, and what depends on it, as behind &&, was left out. "
+        "Where that is no failure, write '(that program || [ $? = 141 ]) | ...'"
+    ),
 }
 
 
@@ -151,7 +155,8 @@ class Step:
         return start_process([shell.path, "-c", script], stdout=stdout, stderr=self._stderr)
 
     def _judge(self, template: Template, exit_code: int, what: str) -> None:
-        if is_success(exit_code, find_shell(for_pipes=template.has_pipes)):
+        shell = find_shell(for_pipes=template.has_pipes)
+        if is_success(exit_code, shell, has_conditions=template.has_conditions):
             return
         if exit_code < 0:
             name = signal_name(-exit_code)
