@@ -110,10 +110,44 @@ def test_the_next_rung_is_what_others_like_it_needed_and_then_all() -> None:
     """Somewhat more than the heaviest that was seen, if that is more than it had."""
     budget = Budget(TOTAL, 4)
     assert budget.next_rung(250) == TOTAL
-    budget.note_peak(400)
+    heavy = Worker(0)
+    budget.reserve(heavy, TOTAL)
+    budget.note_done(heavy, 400)
     assert budget.next_rung(250) == 500
     assert budget.next_rung(500) == TOTAL
     assert budget.next_rung(TOTAL) is None
+
+
+def done_by(budget: Budget, allowed_bytes: int, peak_bytes: int) -> None:
+    worker = Worker(0)
+    budget.reserve(worker, allowed_bytes)
+    budget.note_done(worker, peak_bytes)
+    budget.release(worker)
+
+
+def test_where_no_unit_fits_into_a_share_shares_become_larger() -> None:
+    """For as many workers as there is room for, of those that need what was seen, with something to spare."""
+    budget = Budget(TOTAL, 4)
+    done_by(budget, TOTAL, 320)
+    assert budget.allowance(0, 0, NOTHING_KNOWN) == 250, "one unit may be an exception"
+    done_by(budget, TOTAL, 390)
+    assert budget.allowance(0, 0, NOTHING_KNOWN) == 500
+    done_by(budget, 500, 490)
+    assert budget.allowance(0, 0, NOTHING_KNOWN) == 500
+    done_by(budget, 500, 240)
+    assert budget.allowance(0, 0, NOTHING_KNOWN) == 250, "there are units that fit"
+    for _ in range(5):
+        done_by(budget, TOTAL, 390)
+    assert budget.allowance(0, 0, NOTHING_KNOWN) == 250
+
+
+def test_where_some_units_fit_into_a_share_it_stays() -> None:
+    """The others get more, one at a time."""
+    budget = Budget(TOTAL, 4)
+    done_by(budget, 250, 100)
+    for _ in range(5):
+        done_by(budget, TOTAL, 390)
+    assert budget.allowance(0, 0, NOTHING_KNOWN) == 250
 
 
 def test_without_a_limit_there_is_no_rung() -> None:
@@ -206,10 +240,12 @@ def test_a_unit_that_needs_more_than_all_is_given_up() -> None:
 
 
 def test_heavy_units_in_a_row_go_together() -> None:
-    """After the first, two of those behind it are taken along, then four."""
+    """After the first, two of those behind it are taken along, then four, where others fit into a share."""
     told = Told(100, 2, joined=1)
+    first = told.spans[0]
+    told.tell(Progressed(0, first.span, 0, 1, result=0, peak_bytes=((1, 10, 1),)))
     pieces = []
-    unit = 0
+    unit = 1
     for _ in range(3):
         commands = told.exhaust(0, unit)
         [heavy] = [command for command in commands if isinstance(command, Assign)]

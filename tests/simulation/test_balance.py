@@ -63,3 +63,14 @@ def test_a_few_heavy_units_cost_little() -> None:
     light = virtual_seconds(Workload(EqualCosts(4000, 0.05), unit_bytes=10**6), *[1.0] * 8, total_bytes=10**9)
     workload = Workload(EqualCosts(4000, 0.05), bytes_of=GivenBytes(held))
     assert virtual_seconds(workload, *[1.0] * 8, total_bytes=10**9) < 1.15 * light
+
+
+def test_a_large_base_that_every_step_holds_costs_concurrency_and_no_more() -> None:
+    """A program that loads a large index: of four workers with a quarter of the memory each, none could do a unit."""
+    workload = Workload(EqualCosts(4000, 0.01), step_seconds=0.05, base_bytes=600 * 10**6, unit_bytes=10**3)
+    alone = virtual_seconds(workload, 1.0, total_bytes=10**9)
+    assert virtual_seconds(workload, *[1.0] * 4, total_bytes=10**9) < 1.25 * alone
+    smaller = Workload(EqualCosts(4000, 0.01), step_seconds=0.05, base_bytes=300 * 10**6, unit_bytes=10**3)
+    assert virtual_seconds(smaller, *[1.0] * 4, total_bytes=10**9) < 1.25 * alone / 3
+    fitting = Workload(EqualCosts(4000, 0.01), step_seconds=0.05, base_bytes=200 * 10**6, unit_bytes=10**3)
+    assert virtual_seconds(fitting, *[1.0] * 4, total_bytes=10**9) < 1.25 * alone / 4

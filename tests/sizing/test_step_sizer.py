@@ -410,3 +410,37 @@ def test_a_larger_step_is_learned_from_at_once() -> None:
     first = sizer.choose(PLENTY_UNITS, is_end=False)
     sizer.observe(first, 0.014 + first * 45e-6)
     assert sizer.choose(PLENTY_UNITS, is_end=False) > 1.5 * first
+
+
+@pytest.mark.parametrize("base_bytes", [30e6, 60e6, 90e6])
+def test_a_large_base_does_not_hold_steps_at_one_unit(base_bytes: float) -> None:
+    """Of one unit nobody knows what is base: two are tried, though they might not fit."""
+    sizer = StepSizer(allowed_bytes=100_000_000)
+    for _ in range(12):
+        units = sizer.choose(PLENTY_UNITS)
+        sizer.observe(units, 0.05 + units * 1e-4, peak_bytes=int(base_bytes + units * 100))
+    assert sizer.choose(PLENTY_UNITS) > 100
+
+
+def test_what_is_tried_in_vain_is_not_tried_again() -> None:
+    """Two units that do not fit are not tried a second time."""
+    sizer = StepSizer(allowed_bytes=100_000_000)
+    chosen = []
+    for _ in range(20):
+        units = sizer.choose(PLENTY_UNITS)
+        chosen.append(units)
+        if units > 1:
+            sizer.exhausted(units)
+        else:
+            sizer.observe(1, 0.05, peak_bytes=70_000_000)
+    assert chosen == [1, 2] + 18 * [1]
+
+
+def test_a_step_that_was_stopped_elsewhere_does_not_hide_the_base() -> None:
+    """What it is said to have held gives way to the first that is seen of such a size."""
+    sizer = StepSizer(allowed_bytes=200_000_000)
+    sizer.learn([], [(1.0, 100e6, 2.0)])
+    for _ in range(12):
+        units = sizer.choose(PLENTY_UNITS)
+        sizer.observe(units, 0.05 + units * 1e-4, peak_bytes=int(150e6 + units * 100))
+    assert sizer.choose(PLENTY_UNITS) > 100

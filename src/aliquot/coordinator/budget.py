@@ -1,6 +1,7 @@
 """The memory of a site as one budget: who may hold how much, so that all together never hold more.
 
 total  |---- worker 0 ----|---- worker 1 ----|---- worker 2 ----|        equal shares
+       |------- worker 0 --------|------- worker 1 -------|              larger ones, where no unit fits into those
        |---- worker 0 ----|-------- worker 1, a heavy unit -----|        worker 2 waits until it is done
        |-- w 0 --|------------ worker 1, a heavier one ---------|        light steps make do with less
 
@@ -14,8 +15,12 @@ from aliquot.sizing import LinearModel
 
 # Others may need a little more than those that were seen.
 _HEADROOM = 1.25
+# Steps grow only as far as there is room in a share.
+_SHARE_HEADROOM = 1.1
 # Where nothing is known of what a step holds, a part of a share that is worth starting with.
 _LEAST_PART = 0.5
+# So often units that do not fit into a share have to be done before it is said that none does.
+_HEAVY_REPORTS = 2
 
 
 class Budget:
@@ -23,8 +28,11 @@ class Budget:
 
     def __init__(self, total_bytes: int | None, workers: int) -> None:
         self.total_bytes = total_bytes
-        self._share_bytes = 0 if total_bytes is None else total_bytes // max(1, workers)
+        self._equal_share_bytes = 0 if total_bytes is None else total_bytes // max(1, workers)
+        self._share_bytes = self._equal_share_bytes
         self._heaviest_bytes = 0  # that a unit was seen to need which did not fit into a share
+        self._heavy_reports = 0  # of such units
+        self._has_fitting = False  # whether any unit was done that did
         self._short: dict[int, Worker] = {}  # those that had to make do with less than a share
         self.free_bytes = total_bytes or 0  # that nobody may hold at the moment
 
@@ -80,6 +88,22 @@ class Budget:
         known = int(self._heaviest_bytes * _HEADROOM)
         return known if allowed_bytes < known < self.total_bytes else self.total_bytes
 
-    def note_peak(self, peak_bytes: float) -> None:
-        """A unit has been done that did not fit into a share."""
-        self._heaviest_bytes = max(self._heaviest_bytes, int(peak_bytes))
+    def note_done(self, worker: Worker, peak_bytes: float) -> None:
+        """A worker has done some units, and held so much; 0 if that is not known.
+
+        Where no unit ever fitted into a share, as each step holds a large index, shares are made larger, for fewer
+        workers at a time: until units are seen that do fit.
+        """
+        if self.total_bytes is None:
+            return
+        if self.is_heavy(worker):
+            self._heaviest_bytes = max(self._heaviest_bytes, int(peak_bytes))
+            self._heavy_reports += 1
+            if not self._has_fitting and self._heavy_reports >= _HEAVY_REPORTS:
+                workers = max(1, self.total_bytes // max(1, int(self._heaviest_bytes * _SHARE_HEADROOM)))
+                self._share_bytes = max(self._share_bytes, self.total_bytes // workers)
+        elif self._share_bytes == self._equal_share_bytes:
+            self._has_fitting = True
+        elif 0 < peak_bytes <= self._equal_share_bytes:
+            self._has_fitting = True
+            self._share_bytes = self._equal_share_bytes

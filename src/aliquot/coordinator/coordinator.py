@@ -244,8 +244,7 @@ class Coordinator:
         self.done_units += event.stop - event.start
         self.steps += event.steps
         self.exhausted_steps += event.stopped_steps
-        if self._budget.is_heavy(worker):
-            self._budget.note_peak(max((peak for _, peak, _ in event.peak_bytes), default=0.0))
+        self._budget.note_done(worker, max((peak for _, peak, _ in event.peak_bytes), default=0.0))
         commands += self._joining.add(event.start, event.stop, event.result, event.result_bytes)
         if worker.done_to < worker.stop or worker.is_open:
             self._roster.move(worker, "Progressed", worker.state)

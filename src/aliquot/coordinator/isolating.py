@@ -17,6 +17,8 @@ from aliquot.coordinator.waiting import Waiting
 
 # A step that fails so often as it is has failed for good: it is cut in two, and a single unit given up.
 _MOST_ATTEMPTS = 2
+# So many places are known at once where heavy units follow each other: workers are at different ones.
+_MOST_RUNS = 10_000
 
 
 def after_failure(
@@ -46,14 +48,17 @@ class HeavyRuns:
     """Where one heavy unit follows another, those behind it are probably heavy too: ever more of them at once."""
 
     def __init__(self) -> None:
-        self._stop = -1  # where the last piece ends that was found to be heavy
-        self._units = 1  # how many it has
+        self._runs: dict[int, int] = {}  # where heavy pieces end -> how many units the last of them was to have
 
     def widen(self, unit: Waiting, most: int) -> Waiting:
         """A heavy unit with those behind it, not beyond ``most``."""
-        self._units = 2 * self._units if unit.start == self._stop else 1
-        self._stop = min(unit.start + self._units, most)
-        return unit._replace(stop=self._stop)
+        units = 2 * self._runs.pop(unit.start, 0) or 1
+        stop = min(unit.start + units, most)
+        # Also where its span happens to end sooner: what follows is as heavy.
+        self._runs[stop] = units
+        if len(self._runs) > _MOST_RUNS:
+            del self._runs[next(iter(self._runs))]
+        return unit._replace(stop=stop)
 
 
 def _halves(failed: Waiting) -> list[Waiting]:

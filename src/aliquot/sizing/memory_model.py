@@ -13,6 +13,10 @@ from __future__ import annotations
 
 from aliquot.sizing.linear_model import LinearModel
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # workers import this, and need not import typing for it
+    from collections.abc import Iterable, Sequence
+
 # A mean over the last four steps or so.
 _FADE = 0.75
 # One step of a thousand is larger, if units scatter like a bell.
@@ -45,6 +49,7 @@ class MemoryModel:
     __slots__ = (
         "_base",
         "_has_exhausted",
+        "_has_tried_twice",
         "_last_peak",
         "_last_units",
         "_line",
@@ -64,6 +69,7 @@ class MemoryModel:
         self._last_units = 0.0
         self._last_peak = 1.0
         self._has_exhausted = False
+        self._has_tried_twice = False  # as many units as those of which it is known, in vain
 
     @property
     def is_empty(self) -> bool:
@@ -88,12 +94,34 @@ class MemoryModel:
         if units <= 0:
             return
         if self._base is None:
+            sizes_before = self._line.size_classes
             self._line.observe(units, peak_bytes)
-            if self._line.size_classes >= _SIZES_FOR_BASE and self._is_line_straight():
+            self._look_at_line(sizes_before)
+        self._follow(units, peak_bytes)
+
+    def take_hints(self, observations: Iterable[Sequence[float]]) -> None:
+        """Start from what was learned elsewhere; of each size, it gives way to the first that is seen.
+
+        Elsewhere a step may have been stopped: it would have held more than it is said to.
+        """
+        for observation in observations:
+            sizes_before = self._line.size_classes
+            self._line.take_hints([observation])
+            self._look_at_line(sizes_before)
+            self._follow(observation[0], observation[1])
+
+    def _look_at_line(self, sizes_before: int) -> None:
+        """Whether it tells the base, now that it knows of one more step."""
+        if self._base is None:
+            is_certain = self._line.size_classes >= _SIZES_FOR_BASE and self._is_line_straight()
+            if is_certain:
                 self._base = self.base_bytes
+            if is_certain or sizes_before < self._line.size_classes == _SIZES_FOR_BASE - 1:
                 # Before, all or some of it was taken for what units weigh.
                 self._unit_bytes, self._scatter, self._weight = self._line.per_unit, 0.0, 0.0
-        elif peak_bytes < self._base:
+
+    def _follow(self, units: float, peak_bytes: float) -> None:
+        if self._base is not None and peak_bytes < self._base:
             self._base = float(peak_bytes)
         seen = max(0.0, peak_bytes - self.base_bytes) / units
         surprise = seen - self._unit_bytes
@@ -123,6 +151,7 @@ class MemoryModel:
         self._last_units = fewer / _GROWTH
         self._last_peak = max(self._last_peak, allowed_bytes)
         self._has_exhausted = True
+        self._has_tried_twice = self._has_tried_twice or units > self._line.largest_units > 0
         self._weight = 0.0
 
     def _growth(self, allowed_bytes: float) -> float:
@@ -142,11 +171,18 @@ class MemoryModel:
             return 1.0
         # n * mean + z * sqrt(n * scatter) = room, for the square root of n.
         spread = _SIGMAS * self._scatter**0.5
-        if self._unit_bytes > 0:
-            root = ((spread * spread + 4 * self._unit_bytes * room) ** 0.5 - spread) / (2 * self._unit_bytes)
+        unit_bytes = self._unit_bytes
+        if self._base is None:
+            unit_bytes = max(unit_bytes, min(_LEAST_SEEN_BYTES, room / _GROWTH) / self._last_units)
+        if unit_bytes > 0:
+            root = ((spread * spread + 4 * unit_bytes * room) ** 0.5 - spread) / (2 * unit_bytes)
             fitting: float = root * root
         else:
             fitting = (room / spread) ** 2 if spread > 0 else float("inf")
+        if self._line.size_classes == 1 and not self._has_tried_twice and self._last_peak < allowed_bytes * _PART:
+            # Of one size, nobody knows what is base. It is worth a step that may be too large: where it was all base,
+            # steps would stay as small for ever.
+            return max(1.0, fitting, _GROWTH * self._line.largest_units)
         # While the first sizes are tried, others see to it that they do not grow too fast.
         is_careful = self._line.size_classes >= _SIZES_FOR_BASE or self._base is not None or self._has_exhausted
         most = self._last_units * self._growth(allowed_bytes) if is_careful else float("inf")

@@ -160,8 +160,7 @@ class StepSizer:
         self.time.take_hints(seconds)
         if self.memory.is_empty:
             # Else units elsewhere, which may weigh far less than those here, would be taken for the next ones.
-            for units, peak, _ in peak_bytes:
-                self.memory.observe(units, peak)
+            self.memory.take_hints(peak_bytes)
         self._preferred = None
 
     def choose(self, remaining_units: int, *, is_end: bool = True) -> int:
