@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
+import lzma
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -324,3 +327,19 @@ def test_a_disk_that_is_full_leaves_the_first_piece(tmp_path: Path, monkeypatch:
     partial.take(second)
     partial.finish(str(tmp_path / "out"))
     assert (tmp_path / "out").read_bytes() == b"first\nsecond\n"
+
+
+@pytest.mark.parametrize("rule", ["sam", "csv", "lines-sorted"])
+def test_what_is_joined_as_text_is_not_compressed(tmp_path: Path, rule: str) -> None:
+    """Behind the first header, nothing of it would be left that can be read; with BAM it is the same."""
+    compressors: list[Callable[[bytes], bytes]] = [gzip.compress, bz2.compress, lzma.compress]
+    for number, compress in enumerate(compressors):
+        place = tmp_path / f"{number}"
+        place.mkdir()
+        with pytest.raises(OutputError, match=r"is compressed \(.*\), and its output is joined as text"):
+            joined(place, rule, compress(HEADER))
+
+
+def test_compressed_pieces_may_be_put_one_after_another(tmp_path: Path) -> None:
+    """Where there are no headers, that is a compressed file again."""
+    assert gzip.decompress(joined(tmp_path, "concat", gzip.compress(b"a\n"), gzip.compress(b"b\n"))) == b"a\nb\n"

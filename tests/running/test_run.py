@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import aliquot
+from aliquot.running.outcome import NOT_LOOKED_INTO, count_failed
 from tests.job.counting import Counting
 from tests.running.functions import Letters, allocate, fail_on_any, map_list, scald
 
@@ -147,3 +148,12 @@ def test_functions_that_fail_are_told_apart_from_jobs_that_fail() -> None:
     (failure,) = outcome.failures
     assert failure.start <= 13 < failure.stop
     assert aliquot.run(aliquot.FunctionJob(fail_on_any, aliquot.open(range(5))), on=TWO).failures
+
+
+def test_units_of_which_nothing_is_known_are_told_apart() -> None:
+    """A step that failed as the run ended was never divided: most of its units may be good."""
+    found = aliquot.Failure(7, 8, "ValueError")
+    rest = aliquot.Failure(8, 1008, "failed as well", kind=NOT_LOOKED_INTO)
+    assert count_failed([found]) == "1 unit failed"
+    assert count_failed([found, rest]) == "1 unit failed (and 1,000 more were with them or behind, and not looked into)"
+    assert count_failed([rest]) == "1,000 units failed"

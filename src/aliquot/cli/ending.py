@@ -89,9 +89,10 @@ def tell_end(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -
 
 def tell_failed(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -> None:
     """The run has stopped, since too many units failed: the first of them in full."""
+    from aliquot.running.outcome import count_failed
+
     failures = outcome.failures
-    units = sum(failure.stop - failure.start for failure in failures)
-    what = "1 unit failed" if units == 1 else f"{format_count(units)} units failed"
+    what = count_failed(failures)
     where = f"; the input is in {set_aside}" if set_aside else ""
     why = "more than --max-failures allows" if outcome.report.units else "and none was done"
     click.echo(f"aliquot: stopped, as {what}, {why}{where}", err=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -142,6 +143,8 @@ def run_command(
         raise click.UsageError(
             f"say what to divide, with --split NAME=PATH and {{NAME}} in the command\n\n  {_EXAMPLE}"
         )
+    # Functions that join outputs are found here, as in `aliquot map`; behind all else, which may have the same names.
+    sys.path.append(os.getcwd())
     import aliquot
     from aliquot.jobs.command import have_header_row
     from aliquot.outputs import parse_output

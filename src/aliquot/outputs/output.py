@@ -17,8 +17,9 @@ _NOT_FOR_APPENDING = (
     *(".bam", ".cram", ".bcf", ".vcf", ".parquet", ".feather", ".arrow", ".npy", ".npz", ".root"),
     *(".h5", ".hdf5", ".zip", ".tar", ".xlsx", ".sqlite", ".db", ".png", ".pdf"),
 )
+_COMPRESSED = (".gz", ".bgz", ".zst", ".xz", ".bz2")
 _FUNCTION = re.compile(r"(?P<path>.*):(?P<rule>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)", re.DOTALL)
-_LIKE_A_RULE = re.compile(r"(?P<path>.*):(?P<rule>[A-Za-z][A-Za-z_-]*)", re.DOTALL)
+_LIKE_A_RULE = re.compile(r"(?P<path>.*):(?P<rule>[A-Za-z][A-Za-z_ -]*)", re.DOTALL)
 
 
 class Output(NamedTuple):
@@ -72,7 +73,14 @@ def _path_and_rule(rest: str) -> tuple[str, str | None]:
 def _rule_by_suffix(text: str, path: str, *, has_header_row: bool) -> str:
     if path.endswith("/"):
         return "dir"
-    suffix = os.path.splitext(path)[1].lower()
+    stem, suffix = os.path.splitext(path.lower())
+    inner = os.path.splitext(stem)[1]
+    if suffix in _COMPRESSED and inner in (*_RULES_BY_SUFFIX, *_NOT_FOR_APPENDING):
+        raise UsageError(
+            f"{text!r}: files that end in {inner}{suffix} are not joined by putting one after another, as each begins "
+            f"with a header. Let the command write {inner}, and compress the joined file; or name a function that "
+            "joins two of them, NAME=PATH:module:function; or say NAME=PATH:concat if there are no headers"
+        )
     if suffix in _NOT_FOR_APPENDING:
         raise UsageError(
             f"{text!r}: files that end in {suffix} are not joined by putting one after another. "

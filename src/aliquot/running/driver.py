@@ -32,7 +32,7 @@ from aliquot.coordinator import (
 )
 from aliquot.errors import JobError, SourceChangedError
 from aliquot.quantities import format_bytes
-from aliquot.running.outcome import Failure, RemoteTraceback
+from aliquot.running.outcome import NOT_LOOKED_INTO, Failure, RemoteTraceback
 from aliquot.running.recorder import Recorder
 from aliquot.running.results import Results
 from aliquot.running.tally import Tally
@@ -180,7 +180,7 @@ def _raise_join_error(error: StepError | None) -> None:
 def _failure(command: GiveUp, site: ResultSite) -> Failure:
     error = None if command.error is None else site.error(command.error)
     if error is None:
-        error = StepError("failed as well, and was not looked into, since the run was over", kind="not looked into")
+        error = StepError("failed as well, and was not looked into, since the run was over", kind=NOT_LOOKED_INTO)
     summary = error.summary
     if command.is_exhausted and error.kind == "exhausted" and site.total_bytes is not None:
         summary += f": it does not fit into {format_bytes(site.total_bytes)}, which is all that there is for workers"

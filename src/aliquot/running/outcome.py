@@ -40,7 +40,8 @@ class Failure(NamedTuple):
         told = [f" in {rows.path}, {rows.name}" for rows in self.rows]
         told += [f" in {path}, bytes {start} to {stop}" for path, start, stop in self.places if path not in tables]
         places = "".join(dict.fromkeys(told))  # several tables of one file may have the same rows
-        held = f" (it held {format_bytes(self.held_bytes)} when it was stopped)" if self.held_bytes else ""
+        when = "was refused more" if isinstance(self.exception, MemoryError) else "was stopped"
+        held = f" (it held {format_bytes(self.held_bytes)} when it {when})" if self.held_bytes else ""
         return f"{units}{shown}{places}: {self._error_alone()}{held}"
 
     def _error_alone(self) -> str:
@@ -220,6 +221,19 @@ class Outcome:
         return f"<Outcome: {self.report}{failed}>"
 
 
+NOT_LOOKED_INTO = "not looked into"
+
+
+def count_failed(failures: Sequence[Failure]) -> str:
+    """How many units failed; those apart that were in a step which did, and of which no more is known."""
+    others = sum(failure.stop - failure.start for failure in failures if failure.kind == NOT_LOOKED_INTO)
+    units = sum(failure.stop - failure.start for failure in failures) - others
+    if not units:
+        return f"{number_of(others, 'unit')} failed"
+    more = f" (and {format_count(others)} more were with them or behind, and not looked into)" if others else ""
+    return f"{number_of(units, 'unit')} failed{more}"
+
+
 def count_units(failures: Sequence[Failure]) -> str:
     """How many units they are, as the beginning of a sentence."""
     units = sum(failure.stop - failure.start for failure in failures)
@@ -244,10 +258,8 @@ def raise_failures(failures: tuple[Failure, ...], max_failures: float | None, re
             add_note(error, "aliquot: no unit was done at all, so the function or command itself may be at fault")
         elif max_failures != math.inf:
             if max_failures:
-                failed = number_of(report.failed_units, "unit")
-                add_note(
-                    error, f"aliquot: {failed} failed, more than max_failures allows{_shown_allowance(max_failures)}"
-                )
+                failed = count_failed(failures)
+                add_note(error, f"aliquot: {failed}, more than max_failures allows{_shown_allowance(max_failures)}")
             add_note(error, SETTING_ASIDE)
         if isinstance(error, DataError) and error.path in _paths_of(first):
             error.has_failed_a_run = True

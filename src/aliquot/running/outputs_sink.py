@@ -11,7 +11,8 @@ from aliquot.running.outcome import Failure
 from aliquot.workers.command_stepping import Produced, remove
 from aliquot.workers.packing import Packed
 
-_SAM_HEADERS = (b"@HD\t", b"@SQ\t")
+_SAM_HEADERS, _BAM, _GZIP = (b"@HD\t", b"@SQ\t"), b"BAM\1", b"\x1f\x8b"
+_LOOKED_AT_BYTES = 4096
 # So much at most may wait to be removed, where a disk is slow at that: it is needed.
 _MOST_LEFT_BYTES = 256 << 20
 
@@ -37,6 +38,7 @@ class OutputsSink:
         self._removing: Thread | None = None
         self._pieces: dict[str, int] = {}  # of each output, in this sitting
         self.with_repeated_headers: list[str] = []  # outputs
+        self.with_compressed_headers: list[str] = []
 
     def append(self, start: int, stop: int, value: Produced) -> None:
         """Put its files to the ends of the outputs."""
@@ -57,8 +59,15 @@ class OutputsSink:
         self._pieces[name] = pieces = self._pieces.get(name, 0) + 1
         if pieces == 2 and self.partials[name].rule.name == "concat":
             with open(path, "rb") as file:
-                if file.read(4) in _SAM_HEADERS:
-                    self.with_repeated_headers.append(name)
+                beginning = file.read(_LOOKED_AT_BYTES)
+            if beginning.startswith(_SAM_HEADERS):
+                self.with_repeated_headers.append(name)
+            elif beginning.startswith(_GZIP):
+                import zlib
+
+                with contextlib.suppress(zlib.error):
+                    if zlib.decompressobj(31).decompress(beginning, 4).startswith((*_SAM_HEADERS, _BAM)):
+                        self.with_compressed_headers.append(name)
 
     def skip(self, failure: Failure) -> None:
         """Nothing was written for them."""

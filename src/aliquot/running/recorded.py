@@ -281,6 +281,13 @@ def _warn_of_repeated_headers(sink: OutputsSink) -> None:
             f"--join {name}={sink.targets[name]}:sam has it once",
             file=sys.stderr,
         )
+    for name in sink.with_compressed_headers:
+        print(
+            f"aliquot: each part of {name} is compressed and begins with the header of a SAM or BAM file, so that most "
+            f"programs cannot read {sink.targets[name]}: let the command write SAM, --join {name}=PATH.sam, and "
+            "compress what was joined",
+            file=sys.stderr,
+        )
 
 
 def _is_told_in_words(plan: Plan) -> bool:

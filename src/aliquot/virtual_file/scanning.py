@@ -302,7 +302,8 @@ class ScannedUnits(Units):
     def _found_torn(self, lines: int, unit: int) -> None:
         """The last unit has only some of its lines: expected as a bad one is, if it begins as units do."""
         problem = f"ends in the middle of a unit: the last one has {lines} of {self._boundaries.starts_per_unit} lines"
-        fault = Malformed(problem, advice="Is the file complete, without blank lines at its end?")
+        advice = "Is the file complete, without blank lines at its end, and no line too many or too few before that?"
+        fault = Malformed(problem, advice=advice)
         begin = self.byte_of(unit)
         rest = self._storage.read_at(begin, self._content_end() - begin)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import select
@@ -17,7 +18,8 @@ import pytest
 
 import aliquot
 from aliquot.errors import DataError
-from aliquot.jobs.command import Command, CommandError, run_step
+from aliquot.jobs.command import Command, CommandError, run_step, shells
+from aliquot.jobs.command.error import NoProcessError
 from tests.virtual_file.making import numbered_lines, reads, write
 
 LINES = numbered_lines(20)
@@ -75,10 +77,10 @@ def test_a_scratch_directory_is_made_where_it_is_asked_for() -> None:
 def test_several_outputs() -> None:
     """Named ones have the suffix of where they go."""
     found = run(
-        "tee {a} < {x:source} > {b}; : {units}; ls $(dirname {a})", join={"a": "a.sam", "b": "b.csv.gz", "c": "c"}
+        "tee {a} < {x:source} > {b}; : {units}; ls $(dirname {a})", join={"a": "a.sam", "b": "b.txt.gz", "c": "c"}
     )
     assert found["a"] == found["b"] == LINES
-    assert found["c"] == b"a.sam\nb.csv.gz\nc\nstderr.txt\n"
+    assert found["c"] == b"a.sam\nb.txt.gz\nc\nstderr.txt\n"
 
 
 def test_standard_output_that_is_no_output_is_passed_on(capfd: pytest.CaptureFixture[str]) -> None:
@@ -366,3 +368,34 @@ def test_what_grep_means_by_its_status_is_told_of_a_command_only() -> None:
     assert "nothing matches" in failure("grep nothing {x}").problem
     found = failure("cat {x} > {o}", join={"o": "o.txt"}, check="! grep -q x {o}", place="checked")
     assert found.problem.startswith("the check of the command exited with status 1 on units")
+
+
+def refuse_processes(monkeypatch: pytest.MonkeyPatch, times: float, number: int) -> list[int]:
+    spawn = os.posix_spawn
+    refused: list[int] = []
+
+    def spawn_later(*arguments: Any, **options: Any) -> int:
+        if len(refused) < times:
+            refused.append(number)
+            raise OSError(number, os.strerror(number))
+        return spawn(*arguments, **options)
+
+    monkeypatch.setattr(os, "posix_spawn", spawn_later)
+    return refused
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.EMFILE, errno.ENFILE])
+def test_where_there_are_too_many_processes_others_are_waited_for(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """They may soon have ended."""
+    refused = refuse_processes(monkeypatch, 2, number)
+    assert run("cat {x}", 0, 1) == {"stdout": b"0\n"}
+    assert len(refused) == 2
+
+
+def test_where_there_are_too_many_processes_for_long_no_unit_is_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says which limits there are, and the run can go on later."""
+    refuse_processes(monkeypatch, float("inf"), errno.EAGAIN)
+    monkeypatch.setattr(shells, "_MOST_WAITED_SECONDS", 0.0)
+    with pytest.raises(NoProcessError, match="ulimit -u") as raised:
+        run("cat {x}", 0, 1)
+    assert pickle.loads(pickle.dumps(raised.value)).is_out_of_room

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from aliquot.errors import JobError
+from aliquot.errors import AliquotError, JobError
 
 # What programs, languages and the C library say.
 _OUT_OF_MEMORY = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory", "Out of memory")
@@ -54,6 +54,12 @@ class CommandError(JobError):
         names = ("command", "status", "signal", "stderr", "place", "is_program_missing")
         keywords = {name: getattr(self, name) for name in names}
         return (_rebuild, (type(self), self.problem, keywords))
+
+
+class NoProcessError(AliquotError):
+    """The system starts no further process now: no unit is to blame, and the run goes on where it was later."""
+
+    is_out_of_room = True
 
 
 def _rebuild(kind: type[CommandError], problem: str, keywords: dict[str, str | int | None]) -> CommandError:

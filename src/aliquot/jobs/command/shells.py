@@ -5,18 +5,27 @@ Commands stay in the process group of the worker that starts them: what kills a 
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import shlex
 import signal
 import sys
+import time
 from typing import NamedTuple
+
+from aliquot.jobs.command.error import NoProcessError
 
 _SH = "/bin/sh"
 # What Python ignores, and programs expect to die of.
 _RESTORED_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
 _BROKEN_PIPE_STATUS = 128 + signal.SIGPIPE
 _PEAK_BYTES = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
+
+
+# The system has too many processes or open files. Others may soon have ended.
+_TOO_MANY = frozenset((errno.EAGAIN, errno.EMFILE, errno.ENFILE))
+_MOST_WAITED_SECONDS, _WAIT_SECONDS = 10.0, 0.05
 
 
 class Ended(NamedTuple):
@@ -77,9 +86,21 @@ def start_process(arguments: list[str], *, stdout: str | None, stderr: str) -> i
     if stdout is not None:
         how = os.O_APPEND if stdout == stderr else os.O_TRUNC
         files.append((os.POSIX_SPAWN_OPEN, 1, stdout, os.O_WRONLY | os.O_CREAT | how, 0o666))
-    return os.posix_spawn(
-        arguments[0], arguments, os.environb, file_actions=files, setsigdef=_RESTORED_SIGNALS, setsigmask=()
-    )
+    deadline_seconds = time.monotonic() + _MOST_WAITED_SECONDS
+    while True:
+        try:
+            return os.posix_spawn(
+                arguments[0], arguments, os.environb, file_actions=files, setsigdef=_RESTORED_SIGNALS, setsigmask=()
+            )
+        except OSError as error:
+            if error.errno not in _TOO_MANY:
+                raise
+            if time.monotonic() >= deadline_seconds:
+                raise NoProcessError(
+                    f"no process can be started: {error.strerror}. There may be too many of this user's, or too many "
+                    "open files: see 'ulimit -u' and 'ulimit -n'. Later, the same again goes on from here"
+                ) from error
+            time.sleep(_WAIT_SECONDS)
 
 
 def is_success(exit_code: int, shell: Shell, *, has_conditions: bool) -> bool:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 
 from aliquot.outputs.copying import is_same_start
 from aliquot.outputs.growing_file import GrowingFile, opened
+from aliquot.outputs.rules.compressed import check_is_text
 from aliquot.outputs.rules.rule import Growing, Rule, State
 
 
@@ -107,6 +108,7 @@ class Headed(Appended):
     def _add(self, piece: str, descriptor: int, size_bytes: int, *, may_take: bool) -> None:
         if not size_bytes:
             return
+        check_is_text(descriptor, piece)
         file = self._file
         body = self._rule.header_end(descriptor, size_bytes, piece)
         if self._header_bytes is None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from aliquot.outputs.errors import OutputError
 from aliquot.outputs.growing_file import GrowingFile, opened, remove_if_there
+from aliquot.outputs.rules.compressed import check_is_text
 from aliquot.outputs.rules.rule import Growing, Rule, State
 
 _LENGTH_BYTES = 8
@@ -53,6 +54,8 @@ class Sections:
 class Folded(Growing):
     """An output that keeps its pieces as sections, and folds them at the end."""
 
+    reads_text = True  # what the pieces hold
+
     def __init__(self, path: str, state: State | None) -> None:
         self.path = path
         self.sections = Sections(GrowingFile(path, None if state is None else state["bytes"]))
@@ -62,6 +65,8 @@ class Folded(Growing):
     def append(self, piece: str) -> None:
         """Add it as one section or several."""
         with opened(piece) as (descriptor, size_bytes), self.sections.file.adding():
+            if self.reads_text:
+                check_is_text(descriptor, piece)
             self.add(piece, descriptor, size_bytes)
 
     def add(self, piece: str, descriptor: int, size_bytes: int) -> None:

@@ -47,6 +47,8 @@ def find_join(name: str) -> Join:
 class FoldedByFunction(Folded):
     """Pieces, which are joined at the end as a tree, so that nothing is copied again with each piece."""
 
+    reads_text = False  # the function does, or does not
+
     def __init__(self, rule: FunctionRule, path: str, state: State | None) -> None:
         super().__init__(path, state)
         self._rule = rule
