@@ -11,8 +11,6 @@ from aliquot.running.outcome import Failure
 from aliquot.workers.command_stepping import Produced, remove
 from aliquot.workers.packing import Packed
 
-_SAM_HEADERS, _BAM, _GZIP = (b"@HD\t", b"@SQ\t"), b"BAM\1", b"\x1f\x8b"
-_LOOKED_AT_BYTES = 4096
 # So much at most may wait to be removed, where a disk is slow at that: it is needed.
 _MOST_LEFT_BYTES = 256 << 20
 
@@ -37,8 +35,7 @@ class OutputsSink:
         self._to_be_removed: list[str] = []  # of those before
         self._removing: Thread | None = None
         self._pieces: dict[str, int] = {}  # of each output, in this sitting
-        self.with_repeated_headers: list[str] = []  # outputs
-        self.with_compressed_headers: list[str] = []
+        self.warnings: list[str] = []  # about outputs, in words
 
     def append(self, start: int, stop: int, value: Produced) -> None:
         """Put its files to the ends of the outputs."""
@@ -55,19 +52,17 @@ class OutputsSink:
             self._starts.append(start)
 
     def _look_for_header(self, name: str, path: str) -> None:
-        """Whether what is put together by itself begins with the header of a SAM file again."""
+        """Of the second piece: what it begins with is then amid the output, or was left out."""
         self._pieces[name] = pieces = self._pieces.get(name, 0) + 1
-        if pieces == 2 and self.partials[name].rule.name == "concat":
-            with open(path, "rb") as file:
-                beginning = file.read(_LOOKED_AT_BYTES)
-            if beginning.startswith(_SAM_HEADERS):
-                self.with_repeated_headers.append(name)
-            elif beginning.startswith(_GZIP):
-                import zlib
+        rule = self.partials[name].rule.name
+        if pieces == 2 and rule in ("concat", "sam"):
+            from aliquot.outputs.headers import LOOKED_AT_BYTES, warning_about  # many runs have one piece
 
-                with contextlib.suppress(zlib.error):
-                    if zlib.decompressobj(31).decompress(beginning, 4).startswith((*_SAM_HEADERS, _BAM)):
-                        self.with_compressed_headers.append(name)
+            with open(path, "rb") as file:
+                beginning = file.read(LOOKED_AT_BYTES)
+            warning = warning_about(beginning, rule=rule, name=name, target=self.targets[name])
+            if warning is not None:
+                self.warnings.append(warning)
 
     def skip(self, failure: Failure) -> None:
         """Nothing was written for them."""

@@ -189,7 +189,8 @@ def run_recorded(
                 error.add_note(f"aliquot: what is done is recorded in {directory.path}{again}")
             raise
         if sink is not None and _is_told_in_words(plan):
-            _warn_of_repeated_headers(sink)
+            for warning in sink.warnings:
+                print(f"aliquot: {warning}", file=sys.stderr)
         if outcome.is_complete:
             _remove_pieces(directory)
             _remove_all_but(directory.failed, {f"unit-{failure.start}" for failure in outcome.failures})
@@ -272,22 +273,6 @@ def _say_what_was_found(plan: Plan, directory: RunDirectory, journal: Journal) -
     of_all = "" if units is None else f" of {format_count(units)}"
     done = f"{format_count(journal.done_units())}{of_all} units are done"
     print(f"aliquot: going on with the run in {directory.path}: {done}", file=sys.stderr)
-
-
-def _warn_of_repeated_headers(sink: OutputsSink) -> None:
-    for name in sink.with_repeated_headers:
-        print(
-            f"aliquot: each part of {name} begins with the header of a SAM file, and so it is in there several times: "
-            f"--join {name}={sink.targets[name]}:sam has it once",
-            file=sys.stderr,
-        )
-    for name in sink.with_compressed_headers:
-        print(
-            f"aliquot: each part of {name} is compressed and begins with the header of a SAM or BAM file, so that most "
-            f"programs cannot read {sink.targets[name]}: let the command write SAM, --join {name}=PATH.sam, and "
-            "compress what was joined",
-            file=sys.stderr,
-        )
 
 
 def _is_told_in_words(plan: Plan) -> bool:
