@@ -141,6 +141,20 @@ def test_where_no_unit_fits_into_a_share_shares_become_larger() -> None:
     assert budget.allowance(0, 0, NOTHING_KNOWN) == 250
 
 
+def test_who_has_a_share_from_when_they_were_larger_is_not_heavy() -> None:
+    """What it has too much is asked for when shares become smaller."""
+    budget = Budget(TOTAL, 4)
+    done_by(budget, TOTAL, 900)
+    done_by(budget, TOTAL, 900)
+    worker = Worker(1)
+    budget.reserve(worker, TOTAL)
+    assert not budget.is_heavy(worker)
+    assert not budget.has_too_much(worker)
+    assert budget.note_done(worker, 30)
+    assert not budget.is_heavy(worker)
+    assert budget.has_too_much(worker)
+
+
 def test_where_some_units_fit_into_a_share_it_stays() -> None:
     """The others get more, one at a time."""
     budget = Budget(TOTAL, 4)

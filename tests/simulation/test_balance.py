@@ -74,3 +74,13 @@ def test_a_large_base_that_every_step_holds_costs_concurrency_and_no_more() -> N
     assert virtual_seconds(smaller, *[1.0] * 4, total_bytes=10**9) < 1.25 * alone / 3
     fitting = Workload(EqualCosts(4000, 0.01), step_seconds=0.05, base_bytes=200 * 10**6, unit_bytes=10**3)
     assert virtual_seconds(fitting, *[1.0] * 4, total_bytes=10**9) < 1.25 * alone / 4
+
+
+def test_a_few_heavy_units_at_the_beginning_do_not_keep_others_idle() -> None:
+    """They look as if none fitted into a share; as soon as one does, all work again."""
+    held = [10**6] * 4000
+    for unit in range(0, 4000, 500):
+        held[unit] = 4 * 10**8
+    light = virtual_seconds(Workload(EqualCosts(4000, 0.05), unit_bytes=10**6), *[1.0] * 8, total_bytes=10**9)
+    workload = Workload(EqualCosts(4000, 0.05), bytes_of=GivenBytes(held))
+    assert virtual_seconds(workload, *[1.0] * 8, total_bytes=10**9) < 1.25 * light

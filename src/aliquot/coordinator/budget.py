@@ -34,6 +34,7 @@ class Budget:
         self._heavy_reports = 0  # of such units
         self._has_fitting = False  # whether any unit was done that did
         self._short: dict[int, Worker] = {}  # those that had to make do with less than a share
+        self._heavy: set[int] = set()  # workers that may hold more than a share
         self.free_bytes = total_bytes or 0  # that nobody may hold at the moment
 
     def allowance(self, needed_bytes: int, kept_bytes: int, memory: LinearModel) -> int | None:
@@ -50,6 +51,8 @@ class Budget:
         """A worker begins, and may hold so much until `release`."""
         worker.allowed_bytes = allowed_bytes
         self.free_bytes -= allowed_bytes
+        if allowed_bytes > self._share_bytes:
+            self._heavy.add(worker.id)
         if allowed_bytes < self._share_bytes:
             self._short[worker.id] = worker
 
@@ -57,11 +60,16 @@ class Budget:
         """It owns nothing any more."""
         self.free_bytes += worker.allowed_bytes or 0
         worker.allowed_bytes = None
+        self._heavy.discard(worker.id)
         self._short.pop(worker.id, None)
 
     def is_heavy(self, worker: Worker) -> bool:
-        """Whether it may hold more than its share."""
-        return worker.allowed_bytes is not None and worker.allowed_bytes > self._share_bytes
+        """Whether it may hold more than a share was when it began."""
+        return worker.id in self._heavy
+
+    def has_too_much(self, worker: Worker) -> bool:
+        """Whether it has a share from when they were larger."""
+        return not self.is_heavy(worker) and (worker.allowed_bytes or 0) > self._share_bytes
 
     def heavy_bytes(self, worker: Worker) -> int:
         """What it may hold if that is more than its share, else 0."""
@@ -88,14 +96,14 @@ class Budget:
         known = int(self._heaviest_bytes * _HEADROOM)
         return known if allowed_bytes < known < self.total_bytes else self.total_bytes
 
-    def note_done(self, worker: Worker, peak_bytes: float) -> None:
-        """A worker has done some units, and held so much; 0 if that is not known.
+    def note_done(self, worker: Worker, peak_bytes: float) -> bool:
+        """A worker has done some units, and held so much; 0 if that is not known. Whether shares have become smaller.
 
         Where no unit ever fitted into a share, as each step holds a large index, shares are made larger, for fewer
         workers at a time: until units are seen that do fit.
         """
         if self.total_bytes is None:
-            return
+            return False
         if self.is_heavy(worker):
             self._heaviest_bytes = max(self._heaviest_bytes, int(peak_bytes))
             self._heavy_reports += 1
@@ -107,3 +115,5 @@ class Budget:
         elif 0 < peak_bytes <= self._equal_share_bytes:
             self._has_fitting = True
             self._share_bytes = self._equal_share_bytes
+            return True
+        return False

@@ -244,7 +244,7 @@ class Coordinator:
         self.done_units += event.stop - event.start
         self.steps += event.steps
         self.exhausted_steps += event.stopped_steps
-        self._budget.note_done(worker, max((peak for _, peak, _ in event.peak_bytes), default=0.0))
+        has_shrunk = self._budget.note_done(worker, max((peak for _, peak, _ in event.peak_bytes), default=0.0))
         commands += self._joining.add(event.start, event.stop, event.result, event.result_bytes)
         if worker.done_to < worker.stop or worker.is_open:
             self._roster.move(worker, "Progressed", worker.state)
@@ -253,9 +253,17 @@ class Coordinator:
                 commands.append(Advise(worker.id, worker.span, *self._outlook.advice(worker)))
             if worker.state == "running":
                 self._outlook.expect(worker, now_seconds)
-            return
-        self._note_flaky(worker, commands)
-        self._roster.end_span(worker, "Progressed")
+        else:
+            self._note_flaky(worker, commands)
+            self._roster.end_span(worker, "Progressed")
+        if has_shrunk:
+            self._take_back_shares(commands)
+
+    def _take_back_shares(self, commands: list[Command]) -> None:
+        """Those that have more than a share is now give back what they have not begun, and begin again with less."""
+        for worker in self._workers.values():
+            if worker.state == "running" and not worker.is_drained and self._budget.has_too_much(worker):
+                commands.append(self._roster.drain(worker))
 
     def _trimmed(self, event: Trimmed, now_seconds: float, commands: list[Command]) -> None:
         worker = self._roster.owner(event)

@@ -242,6 +242,7 @@ def test_a_program_that_has_read_enough_of_a_pipe_is_no_failure() -> None:
         "if cat {x} /dev/zero | head -n 1; then echo more; else false; fi; exit 141",
         "set -e; cat {x} /dev/zero | head -n 1; echo more",
         "set -o errexit\ncat {x} /dev/zero | head -n 1\necho more",
+        "set -x -e; cat {x} /dev/zero | head -n 1; echo more",
     ],
 )
 def test_where_something_depends_on_a_broken_pipe_it_is_a_failure(text: str) -> None:
@@ -257,6 +258,20 @@ def test_what_is_advised_where_something_depends_on_a_broken_pipe_works() -> Non
     assert run("cat {x} /dev/zero | head -n 1; echo '&& if'; cat {x} /dev/zero | head -n 1", place="other") == {
         "stdout": b"0\n&& if\n0\n"
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cd / && cat {x} /dev/zero | head -n 1",
+        "false || cat {x} /dev/zero | head -n 1",
+        "cat {x} /dev/zero | tr ! ! | head -n 1",
+        "cat {x} /dev/zero | head -n 1; : if set -e",
+    ],
+)
+def test_where_nothing_depends_on_a_broken_pipe_it_is_no_failure(text: str) -> None:
+    """As it is the last, or the words are arguments."""
+    assert run(text) == {"stdout": b"0\n"}
 
 
 def test_an_output_that_was_not_written_is_a_failure() -> None:

@@ -25,6 +25,8 @@ _KEYWORDS = frozenset(("!", "{", "}", "if", "then", "else", "elif", "fi", "do", 
 _NO_COMMAND_FOLLOWS = frozenset(("for", "case", "function", "[["))
 # Programs that start the program that they are given.
 _STARTERS = frozenset(("env", "nice", "nohup", "stdbuf", "timeout", "xargs"))
+_CONDITIONAL_WORDS = frozenset(("if", "while", "until", "!", "trap"))
+_ERREXIT = re.compile(r"(-[a-zA-Z]*e[a-zA-Z]*|errexit)\Z")
 _OPERATORS = frozenset("|&;()")
 _PLAIN_WORD = re.compile(r"[\w./+-]+\Z")
 
@@ -34,7 +36,7 @@ class ShellReader:
 
     ``quote`` is the quote that the point is in: "", "'" or '"'. ``is_redirected`` says that the next word is what
     standard input comes from. ``pipes`` counts the pipes so far; ``has_operators`` is true once there is anything but
-    one simple command, ``has_conditions`` once there is && or ||.
+    one simple command, ``has_conditions`` once there is && or || behind a pipe.
     """
 
     def __init__(self) -> None:
@@ -109,7 +111,7 @@ class ShellReader:
             self._inside.append("")
         elif character == ")" and len(self._inside) > 1:
             self._inside.pop()
-        if character in "|&" and character == previous:
+        if character in "|&" and character == previous and self.pipes:
             self.has_conditions = True
         if character == "\n" or (character in _OPERATORS and previous not in "<>"):
             self.has_operators = True
@@ -140,6 +142,23 @@ def programs_of(command: str) -> list[str]:
                 found[token] = None
             is_expected = token in _STARTERS or token in ("exec", "command")
     return list(found)
+
+
+def has_conditional_words(command: str) -> bool:
+    """Whether some of it is done only if other parts end well, or badly, by other words than && and ||."""
+    is_expected, is_set = True, False
+    for token in _tokens_of(command):
+        if set(token) <= _OPERATORS:
+            is_expected, is_set = True, False
+        elif is_set:
+            if _ERREXIT.match(token):
+                return True
+        elif is_expected:
+            if token in _CONDITIONAL_WORDS:
+                return True
+            is_set = token == "set"
+            is_expected = token in _KEYWORDS or _is_prefix(token)
+    return False
 
 
 def words_of(command: str) -> list[tuple[str, str]]:

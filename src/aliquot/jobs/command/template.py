@@ -17,19 +17,23 @@ Paths are quoted for the shell, also where they stand between quotes.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from aliquot.errors import UsageError
-from aliquot.jobs.command.shell_text import ShellReader, is_simple_command, programs_of, quote_for_shell, words_of
+from aliquot.jobs.command.shell_text import (
+    ShellReader,
+    has_conditional_words,
+    is_simple_command,
+    programs_of,
+    quote_for_shell,
+    words_of,
+)
 
 NUMBERS = ("unit_start", "units", "cores", "memory", "scratch")
 _WAYS = ("pipe", "offset", "length", "source")
 _RESERVED = (*NUMBERS, "stderr")
-_CONDITIONAL_WORDS = frozenset(("if", "while", "until", "!", "trap", "errexit"))
-_ERREXIT = re.compile(r"-\w*e")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _TOKEN = re.compile(r"\{\{|\}\}|\{(\w+)(?::(\w*))?\}|[{}]", re.ASCII)
 
@@ -69,7 +73,7 @@ class Template:
         self._parts = tuple(self._parse(reader))
         self.keys = frozenset(part.key for part in self._parts if isinstance(part, Placeholder))
         self.has_pipes = reader.pipes > 0
-        self.has_conditions = reader.has_conditions or self._has_conditional_words()
+        self.has_conditions = reader.has_conditions or has_conditional_words(self._without_names())
         self.is_simple = is_simple_command(self.text, reader)
         self.mode = self._find_mode()
         unnamed = [name for name in outputs if name not in self.keys]
@@ -86,12 +90,6 @@ class Template:
     def programs(self) -> list[str]:
         """The programs that the command starts, as far as its text shows them: for noticing that one was changed."""
         return programs_of(self._without_names())
-
-    def _has_conditional_words(self) -> bool:
-        """Whether some of it is done only if other parts end well, or badly; rather too often than too rarely."""
-        words = [word for _, word in self.words()]
-        ends_early = any(word == "set" and _ERREXIT.match(option) for word, option in itertools.pairwise(words))
-        return ends_early or not _CONDITIONAL_WORDS.isdisjoint(words)
 
     def words(self) -> list[tuple[str, str]]:
         """The words of the text, as `words_of` finds them; "{}" stands for each placeholder."""

@@ -8,6 +8,7 @@ counts for whoever watches this process.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 
@@ -63,3 +64,15 @@ def _read_data_bytes() -> int:
             return int(file.read().split()[5]) * resource.getpagesize()
     except (OSError, IndexError, ValueError):
         return 0
+
+
+def _renew() -> None:
+    """In a new process there is one thread, and it is not within."""
+    global _lock, _within, _limit  # noqa: PLW0603  # it belongs to the process
+    _lock = threading.Lock()
+    if _within and _limit is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, _limit)
+    _within, _limit = 0, None
+
+
+os.register_at_fork(after_in_child=_renew)
