@@ -243,6 +243,15 @@ def test_a_program_that_has_read_enough_of_a_pipe_is_no_failure() -> None:
         "set -e; cat {x} /dev/zero | head -n 1; echo more",
         "set -o errexit\ncat {x} /dev/zero | head -n 1\necho more",
         "set -x -e; cat {x} /dev/zero | head -n 1; echo more",
+        "command set -e; cat {x} /dev/zero | head -n 1; echo more",
+        "2> /dev/null set -e; cat {x} /dev/zero | head -n 1; echo more",
+        "# the first\nset -e\ncat {x} /dev/zero | head -n 1\necho more",
+        "n=$#; set -e; cat {x} /dev/zero | head -n 1; echo more",
+        "f=a/b; echo ${{f##*/}}; set -e; cat {x} /dev/zero | head -n 1; echo more",
+        "first() {{ set -e; cat {x} /dev/zero | head -n 1; echo more; }}; first",
+        "main() {{ first && echo more; }}\nfirst() {{ cat {x} /dev/zero | head -n 1; }}\nmain",
+        'v="$(set -e; cat {x} /dev/zero | head -n 1; echo more)"; e=$?; echo "$v"; exit $e',
+        "cat > /dev/null <<EOF\ndon't\nEOF\ncat {x} /dev/zero | head -n 1 && echo more",
     ],
 )
 def test_where_something_depends_on_a_broken_pipe_it_is_a_failure(text: str) -> None:
@@ -266,12 +275,46 @@ def test_what_is_advised_where_something_depends_on_a_broken_pipe_works() -> Non
         "cd / && cat {x} /dev/zero | head -n 1",
         "false || cat {x} /dev/zero | head -n 1",
         "cat {x} /dev/zero | tr ! ! | head -n 1",
-        "cat {x} /dev/zero | head -n 1; : if set -e",
+        ": if while until ! set; cat {x} /dev/zero | head -n 1",
+        ": 'set -e' \"if\" # && if\ncat {x} /dev/zero | head -n 1",
     ],
 )
 def test_where_nothing_depends_on_a_broken_pipe_it_is_no_failure(text: str) -> None:
     """As it is the last, or the words are arguments."""
     assert run(text) == {"stdout": b"0\n"}
+
+
+def test_what_stands_behind_a_comment_is_done() -> None:
+    """A program must not take the place of a shell that has more to do."""
+    assert run("cat {x} # all of it\ncat {x}", 0, 2) == {"stdout": 2 * b"0\n1x\n"}
+
+
+def test_a_failure_within_a_pipe_is_not_missed_behind_lines_that_are_given_to_a_program() -> None:
+    """What they hold is no part of the command, and may have quotes."""
+    error = failure("cat > /dev/null <<EOF\ndon't\nEOF\n(cat {x}; exit 5) | cat")
+    assert error.status == 5
+
+
+def test_no_advice_about_a_pipe_is_given_where_there_is_none() -> None:
+    """A script within has broken one of its own, and accepting that would hide what it has left out."""
+    error = failure("bash -c 'kill -PIPE $$' && cat {x}")
+    assert error.signal == "SIGPIPE"
+    assert "141" not in error.problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat {x}; echo 'sh: 1: Cannot fork' >&2; exit 2",
+        "cat {x}; echo 'bash: fork: retry: Resource temporarily unavailable' >&2; exit 254",
+        "cat {x}; echo 'bash: line 2: fork: Resource temporarily unavailable' >&2; exit 254",
+    ],
+)
+def test_where_the_shell_cannot_start_a_program_no_unit_is_to_blame(text: str) -> None:
+    """It says so in its own words."""
+    with pytest.raises(NoProcessError, match="ulimit -u"):
+        run(text)
+    assert "status 2" in str(failure("cat {x}; echo Cannot fork this repository >&2; exit 2", place="other"))
 
 
 def test_an_output_that_was_not_written_is_a_failure() -> None:

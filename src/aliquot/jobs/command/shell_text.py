@@ -25,18 +25,27 @@ _KEYWORDS = frozenset(("!", "{", "}", "if", "then", "else", "elif", "fi", "do", 
 _NO_COMMAND_FOLLOWS = frozenset(("for", "case", "function", "[["))
 # Programs that start the program that they are given.
 _STARTERS = frozenset(("env", "nice", "nohup", "stdbuf", "timeout", "xargs"))
-_CONDITIONAL_WORDS = frozenset(("if", "while", "until", "!", "trap"))
-_ERREXIT = re.compile(r"(-[a-zA-Z]*e[a-zA-Z]*|errexit)\Z")
 _OPERATORS = frozenset("|&;()")
 _PLAIN_WORD = re.compile(r"[\w./+-]+\Z")
+# These are looked for in what stands outside of quotes and comments.
+_OPERATOR = re.compile(r"[\n;`]|(?<![<>])[|&()]")
+_PIPE = re.compile(r"(?<![|>])\|(?!\|)")
+_AND_OR = re.compile(r"&&|\|\|")
+_HERE_DOCUMENT = re.compile(r"(?<!<)<<(?!<)")
+_FUNCTION = re.compile(r"\w[ \t]*\([ \t]*\)|\bfunction[ \t]")
+_CONDITION = re.compile(
+    # Where a command begins: behind an operator, or a word that a command follows.
+    r"(?:^|[\n;&|(){`]|\b(?:then|else|elif|do|time|command|builtin)\b)[ \t]*(?:if|while|until|trap|!)(?=[\s(]|$)"
+    # Wherever it stands, as more than that may be before it.
+    r"|(?<![\w./-])set[ \t](?:[^\n;&|]*[ \t])?(?:-[a-zA-Z]*e[a-zA-Z]*|errexit)(?!\w)"
+)
 
 
 class ShellReader:
     """Reads a command character by character, and knows at each point what the shell would make of it.
 
     ``quote`` is the quote that the point is in: "", "'" or '"'. ``is_redirected`` says that the next word is what
-    standard input comes from. ``pipes`` counts the pipes so far; ``has_operators`` is true once there is anything but
-    one simple command, ``has_conditions`` once there is && or || behind a pipe.
+    standard input comes from.
     """
 
     def __init__(self) -> None:
@@ -44,16 +53,48 @@ class ShellReader:
         self._previous = "\n"
         self._is_escaped = False
         self._is_comment = False
+        self._text: list[str] = []
+        self._bare: list[str] = []
         self.is_backticked = False
         self.is_redirected = False
-        self.pipes = 0
-        self.has_operators = False
-        self.has_conditions = False
 
     @property
     def quote(self) -> str:
         """The quote that is open."""
         return self._inside[-1]
+
+    @property
+    def text(self) -> str:
+        """What was read, without comments; "{}" stands for each `read_word`."""
+        return "".join(self._text)
+
+    @property
+    def has_operators(self) -> bool:
+        """Whether there is anything but one simple command."""
+        return _OPERATOR.search(self._bare_text) is not None
+
+    @property
+    def has_pipes(self) -> bool:
+        """Whether there are pipes, or may be some."""
+        return _PIPE.search(self.text if self._is_beyond else self._bare_text) is not None
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether some of it is done only if a pipe ends well, or badly, as far as the text shows it."""
+        bare = self._bare_text
+        pipe = _PIPE.search(bare)
+        behind = 0 if _FUNCTION.search(bare) else pipe.end() if pipe else len(bare)
+        return self._is_beyond or bool(_CONDITION.search(bare) or _AND_OR.search(bare, behind))
+
+    @property
+    def _bare_text(self) -> str:
+        """What stands outside of quotes and comments; "_" stands for what was quoted."""
+        return "".join(self._bare)
+
+    @property
+    def _is_beyond(self) -> bool:
+        """Whether it cannot be told what is quoted: lines that are given to a program, a quote that stays open."""
+        return len(self._inside) > 1 or _HERE_DOCUMENT.search(self._bare_text) is not None
 
     def read(self, text: str) -> None:
         """Go on over some text."""
@@ -65,13 +106,22 @@ class ShellReader:
         """Go on over a path or a number that will stand here."""
         self.is_redirected = False
         self._previous = "x"
+        if not self._is_comment:
+            self._text.append("{}")
+            self._bare.append("_")
 
     def _read_one(self, character: str) -> None:
-        if self._is_comment:
-            self._is_comment = character != "\n"
-        elif self._is_escaped:
+        if self._is_comment and character != "\n":
+            return
+        if self.quote == "" and character == "#" and not self._is_escaped and self._is_between_words():
+            self._is_comment = True
+            return
+        self._is_comment = False
+        self._text.append(character)
+        if self._is_escaped:
             self._is_escaped = False
             self.is_redirected = False
+            self._bare.append("" if character == "\n" else "_")
         elif self.quote == "'":
             if character == "'":
                 self._inside.pop()
@@ -81,40 +131,40 @@ class ShellReader:
             self._is_escaped = True
         elif character == "`":
             self.is_backticked = not self.is_backticked
-            self.has_operators = True
+            self._bare.append(character)
         elif self.quote == '"':
             self._read_in_double_quotes(character)
         else:
             self._read_bare(character)
+
+    def _is_between_words(self) -> bool:
+        return self._previous.isspace() or self._previous in _OPERATORS
 
     def _read_in_double_quotes(self, character: str) -> None:
         if character == '"':
             self._inside.pop()
         elif character == "(" and self._previous == "$":
             self._inside.append("")
+            self._bare.append(character)
         else:
             self.is_redirected = False
+            if self.is_backticked:
+                self._bare.append(character)
 
     def _read_bare(self, character: str) -> None:
         previous = self._previous
         if character in "'\"":
             self._inside.append(character)
+            self._bare.append("_")
             return
+        self._bare.append(character)
         if character in " \t":
             return
         self.is_redirected = character == "<" and previous != "<"
-        if character == "#" and (previous.isspace() or previous in _OPERATORS):
-            self._is_comment = True
-        elif character == "|" and previous != ">":
-            self.pipes += 1 if previous != "|" else -1  # two are an "or"
-        elif character == "(":
+        if character == "(":
             self._inside.append("")
         elif character == ")" and len(self._inside) > 1:
             self._inside.pop()
-        if character in "|&" and character == previous and self.pipes:
-            self.has_conditions = True
-        if character == "\n" or (character in _OPERATORS and previous not in "<>"):
-            self.has_operators = True
 
 
 def quote_for_shell(word: str, quote: str) -> str:
@@ -127,7 +177,7 @@ def quote_for_shell(word: str, quote: str) -> str:
 
 
 def programs_of(command: str) -> list[str]:
-    """The programs that a command starts, each once, in order; as far as its text shows them."""
+    """The programs that a command without comments starts, each once, in order; as far as its text shows them."""
     found: dict[str, None] = {}
     is_expected, is_operand = True, False
     for token in _tokens_of(command):
@@ -144,25 +194,8 @@ def programs_of(command: str) -> list[str]:
     return list(found)
 
 
-def has_conditional_words(command: str) -> bool:
-    """Whether some of it is done only if other parts end well, or badly, by other words than && and ||."""
-    is_expected, is_set = True, False
-    for token in _tokens_of(command):
-        if set(token) <= _OPERATORS:
-            is_expected, is_set = True, False
-        elif is_set:
-            if _ERREXIT.match(token):
-                return True
-        elif is_expected:
-            if token in _CONDITIONAL_WORDS:
-                return True
-            is_set = token == "set"
-            is_expected = token in _KEYWORDS or _is_prefix(token)
-    return False
-
-
 def words_of(command: str) -> list[tuple[str, str]]:
-    """The words of a command without their quotes, each with the redirection that it is of: "", or such as ">"."""
+    """The words of a command without comments, without their quotes, each with its redirection: "", or such as ">"."""
     found = []
     redirection = ""
     for token in _tokens_of(command):
@@ -178,6 +211,7 @@ def _tokens_of(command: str) -> Iterator[str]:
     """Words and operators, up to a quote that is never closed: the shell will say so."""
     lexer = shlex.shlex(command.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
+    lexer.commenters = ""  # to it, all of "$#" and "${f##*/}" begins one
     with contextlib.suppress(ValueError):
         yield from lexer
 

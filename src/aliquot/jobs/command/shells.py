@@ -96,11 +96,16 @@ def start_process(arguments: list[str], *, stdout: str | None, stderr: str) -> i
             if error.errno not in _TOO_MANY:
                 raise
             if time.monotonic() >= deadline_seconds:
-                raise NoProcessError(
-                    f"no process can be started: {error.strerror}. There may be too many of this user's, or too many "
-                    "open files: see 'ulimit -u' and 'ulimit -n'. Later, the same again goes on from here"
-                ) from error
+                raise no_process_error(os.strerror(error.errno)) from error
             time.sleep(_WAIT_SECONDS)
+
+
+def no_process_error(reason: str) -> NoProcessError:
+    """With what to do about it."""
+    return NoProcessError(
+        f"no process can be started: {reason}. There may be too many of this user's, or too many open files: see "
+        "'ulimit -u' and 'ulimit -n'. Later, the same again goes on from here"
+    )
 
 
 def is_success(exit_code: int, shell: Shell, *, has_conditions: bool) -> bool:

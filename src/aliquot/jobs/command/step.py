@@ -23,6 +23,7 @@ from aliquot.jobs.command.shells import (
     find_shell,
     is_success,
     kill_tree,
+    no_process_error,
     reap,
     signal_name,
     start_process,
@@ -43,11 +44,14 @@ _ADVICE = {
     _NOT_EXECUTABLE: "Is it a program, and may it be executed?",
     _NOT_FOUND: "Is the program installed, and found on the PATH?",
     "SIGKILL": "The system kills programs when memory runs out",
-    "SIGPIPE": (
-        "it wrote on to one that had read enough, and what depends on it, as behind &&, was left out. "
-        "Where that is no failure, write '(that program || [ $? = 141 ]) | ...'"
-    ),
 }
+_BROKEN_PIPE_ADVICE = (
+    "it wrote on to one that had read enough, and what depends on it, as behind &&, may have been left out. "
+    "Where that is no failure, write '(that program || [ $? = 141 ]) | ...'"
+)
+# What a shell says that cannot start a program, and exits with then.
+_NO_FORK = re.compile(r"(?:Cannot fork|fork: (?:retry: )?Resource temporarily unavailable)\Z")
+_NO_FORK_STATUSES = (2, 254)
 
 
 class Step:
@@ -164,7 +168,11 @@ class Step:
         if 128 < exit_code < 160 and not template.is_simple:
             name = signal_name(exit_code - 128)  # as a shell tells that a program was killed
             problem = _advised(f"a program of {what} was killed by {name}", name)
+            if name == "SIGPIPE" and template.has_pipes and template.has_conditions:
+                problem += f" ({_BROKEN_PIPE_ADVICE})"
             raise self.error(problem, status=exit_code, signal=name)
+        if exit_code in _NO_FORK_STATUSES and (refused := _NO_FORK.search(_end_of(self._stderr))):
+            raise no_process_error(refused[0])
         if exit_code in (_NOT_EXECUTABLE, _NOT_FOUND):
             self._raise_missing(template, what, exit_code)
         problem = _advised(f"{what} exited with status {exit_code}", exit_code)

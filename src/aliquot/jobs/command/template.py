@@ -24,7 +24,6 @@ from typing import NamedTuple
 from aliquot.errors import UsageError
 from aliquot.jobs.command.shell_text import (
     ShellReader,
-    has_conditional_words,
     is_simple_command,
     programs_of,
     quote_for_shell,
@@ -72,8 +71,9 @@ class Template:
         reader = ShellReader()
         self._parts = tuple(self._parse(reader))
         self.keys = frozenset(part.key for part in self._parts if isinstance(part, Placeholder))
-        self.has_pipes = reader.pipes > 0
-        self.has_conditions = reader.has_conditions or has_conditional_words(self._without_names())
+        self._text_without_names = reader.text
+        self.has_pipes = reader.has_pipes
+        self.has_conditions = reader.has_conditions
         self.is_simple = is_simple_command(self.text, reader)
         self.mode = self._find_mode()
         unnamed = [name for name in outputs if name not in self.keys]
@@ -89,14 +89,11 @@ class Template:
 
     def programs(self) -> list[str]:
         """The programs that the command starts, as far as its text shows them: for noticing that one was changed."""
-        return programs_of(self._without_names())
+        return programs_of(self._text_without_names)
 
     def words(self) -> list[tuple[str, str]]:
         """The words of the text, as `words_of` finds them; "{}" stands for each placeholder."""
-        return words_of(self._without_names())
-
-    def _without_names(self) -> str:
-        return "".join(part if isinstance(part, str) else "{}" for part in self._parts)
+        return words_of(self._text_without_names)
 
     def _parse(self, reader: ShellReader) -> Iterator[str | Placeholder]:
         at = 0
