@@ -136,7 +136,7 @@ def test_where_no_unit_fits_into_a_share_shares_become_larger() -> None:
     assert budget.allowance(0, 0, NOTHING_KNOWN) == 500
     done_by(budget, 500, 240)
     assert budget.allowance(0, 0, NOTHING_KNOWN) == 250, "there are units that fit"
-    for _ in range(5):
+    for _ in range(7):
         done_by(budget, TOTAL, 390)
     assert budget.allowance(0, 0, NOTHING_KNOWN) == 250
 
@@ -158,10 +158,20 @@ def test_who_has_a_share_from_when_they_were_larger_is_not_heavy() -> None:
 def test_where_some_units_fit_into_a_share_it_stays() -> None:
     """The others get more, one at a time."""
     budget = Budget(TOTAL, 4)
-    done_by(budget, 250, 100)
     for _ in range(5):
-        done_by(budget, TOTAL, 390)
+        done_by(budget, 250, 100)
+        for _ in range(7):
+            done_by(budget, TOTAL, 390)
     assert budget.allowance(0, 0, NOTHING_KNOWN) == 250
+
+
+def test_where_no_unit_fits_any_more_shares_become_larger_again() -> None:
+    """A single light one, as of an empty file, says nothing of the others."""
+    budget = Budget(TOTAL, 4)
+    done_by(budget, 250, 100)
+    for _ in range(8):
+        done_by(budget, TOTAL, 390)
+    assert budget.allowance(0, 0, NOTHING_KNOWN) == 500
 
 
 def test_without_a_limit_there_is_no_rung() -> None:
@@ -171,14 +181,19 @@ def test_without_a_limit_there_is_no_rung() -> None:
     assert not budget.is_heavy(Worker(0))
 
 
-@given(st.lists(st.tuples(st.sampled_from(["take", "heavy", "release", "raise"]), st.integers(1, TOTAL)), max_size=60))
+ACTIONS = ["take", "heavy", "done", "release", "raise"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(1, TOTAL)), max_size=60))
 def test_what_is_free_and_what_is_allowed_are_all(actions: list[tuple[str, int]]) -> None:
-    """Whatever is reserved, raised and released, in any order."""
+    """Whatever is reserved, raised and released, in any order, while shares grow and shrink."""
     budget = Budget(TOTAL, 3)
     holding: list[Worker] = []
     for number, (action, amount) in enumerate(actions):
         if action == "release" and holding:
             budget.release(holding.pop(amount % len(holding)))
+        elif action == "done" and holding:
+            budget.note_done(holding[amount % len(holding)], amount)
         elif action == "raise":
             budget.raise_allowances()
         else:
@@ -209,6 +224,18 @@ def test_more_workers_than_shares_wait() -> None:
     assert told.tell(WorkerJoined(2)) == []
     told.finish(0)
     assert told.coordinator.wake_seconds(0.0) is not None
+
+
+def test_who_is_asked_for_a_tail_while_shares_shrink_gives_back_what_it_has_too_much() -> None:
+    """As soon as it has answered: others would wait for memory that it does not need, until its span ends."""
+    told = Told(100, 2)
+    assert [*trims(told.finish(1))] == [0]
+    budget, victim = told.coordinator._budget, told.coordinator._workers[0]
+    budget._share_bytes = budget._equal_share_bytes = 250  # as of four workers, two of which have not come yet
+    assert budget.has_too_much(victim)
+    told_to = trims(told.tell(Trimmed(0, victim.span, 25)))
+    assert told_to == {0: 1.0}
+    assert told.spans[1].allowed_bytes == 250
 
 
 def test_for_a_heavy_unit_others_stop() -> None:

@@ -76,6 +76,21 @@ def test_a_large_base_that_every_step_holds_costs_concurrency_and_no_more() -> N
     assert virtual_seconds(fitting, *[1.0] * 4, total_bytes=10**9) < 1.25 * alone / 4
 
 
+class HeldByStep:
+    """Every step holds a large base, but for one of an empty unit alone, as of a program that ends at once."""
+
+    def held(self, start: int, stop: int) -> int:
+        return 5 * 10**6 if (start, stop) == (0, 1) else 300 * 10**6 + (stop - start) * 10**3
+
+
+def test_a_light_unit_among_those_with_a_large_base_costs_little() -> None:
+    """It fits into a share, and no other one does."""
+    workload = Workload(EqualCosts(4000, 0.01), step_seconds=0.05, bytes_of=HeldByStep())
+    like_others = Workload(EqualCosts(4000, 0.01), step_seconds=0.05, base_bytes=300 * 10**6, unit_bytes=10**3)
+    seconds = virtual_seconds(like_others, *[1.0] * 4, total_bytes=10**9)
+    assert virtual_seconds(workload, *[1.0] * 4, total_bytes=10**9) < 1.6 * seconds
+
+
 def test_a_few_heavy_units_at_the_beginning_do_not_keep_others_idle() -> None:
     """They look as if none fitted into a share; as soon as one does, all work again."""
     held = [10**6] * 4000

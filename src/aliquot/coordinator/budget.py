@@ -19,8 +19,9 @@ _HEADROOM = 1.25
 _SHARE_HEADROOM = 1.1
 # Where nothing is known of what a step holds, a part of a share that is worth starting with.
 _LEAST_PART = 0.5
-# So often units that do not fit into a share have to be done before it is said that none does.
-_HEAVY_REPORTS = 2
+# So often units that do not fit into a share have to be done before it is said that none does; and so often in a row
+# where some did before.
+_HEAVY_REPORTS, _HEAVY_REPORTS_AGAIN = 2, 8
 
 
 class Budget:
@@ -31,8 +32,8 @@ class Budget:
         self._equal_share_bytes = 0 if total_bytes is None else total_bytes // max(1, workers)
         self._share_bytes = self._equal_share_bytes
         self._heaviest_bytes = 0  # that a unit was seen to need which did not fit into a share
-        self._heavy_reports = 0  # of such units
-        self._has_fitting = False  # whether any unit was done that did
+        self._heavy_reports = 0  # of such units, since one was done that did
+        self._has_fitting = False  # whether any was
         self._short: dict[int, Worker] = {}  # those that had to make do with less than a share
         self._heavy: set[int] = set()  # workers that may hold more than a share
         self.free_bytes = total_bytes or 0  # that nobody may hold at the moment
@@ -99,21 +100,22 @@ class Budget:
     def note_done(self, worker: Worker, peak_bytes: float) -> bool:
         """A worker has done some units, and held so much; 0 if that is not known. Whether shares have become smaller.
 
-        Where no unit ever fitted into a share, as each step holds a large index, shares are made larger, for fewer
-        workers at a time: until units are seen that do fit.
+        Where no unit fits into a share, as each step holds a large index, shares are made larger, for fewer workers at
+        a time: until units are seen that do fit.
         """
         if self.total_bytes is None:
             return False
         if self.is_heavy(worker):
             self._heaviest_bytes = max(self._heaviest_bytes, int(peak_bytes))
             self._heavy_reports += 1
-            if not self._has_fitting and self._heavy_reports >= _HEAVY_REPORTS:
+            if self._heavy_reports >= (_HEAVY_REPORTS_AGAIN if self._has_fitting else _HEAVY_REPORTS):
                 workers = max(1, self.total_bytes // max(1, int(self._heaviest_bytes * _SHARE_HEADROOM)))
                 self._share_bytes = max(self._share_bytes, self.total_bytes // workers)
-        elif self._share_bytes == self._equal_share_bytes:
-            self._has_fitting = True
-        elif 0 < peak_bytes <= self._equal_share_bytes:
-            self._has_fitting = True
-            self._share_bytes = self._equal_share_bytes
-            return True
-        return False
+            return False
+        has_shrunk = self._share_bytes > self._equal_share_bytes
+        if has_shrunk and not 0 < peak_bytes <= self._equal_share_bytes:
+            return False
+        self._has_fitting = True
+        self._heavy_reports = 0
+        self._share_bytes = self._equal_share_bytes
+        return has_shrunk

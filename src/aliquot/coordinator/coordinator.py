@@ -262,8 +262,11 @@ class Coordinator:
     def _take_back_shares(self, commands: list[Command]) -> None:
         """Those that have more than a share is now give back what they have not begun, and begin again with less."""
         for worker in self._workers.values():
-            if worker.state == "running" and not worker.is_drained and self._budget.has_too_much(worker):
-                commands.append(self._roster.drain(worker))
+            self._take_back_share(worker, commands)
+
+    def _take_back_share(self, worker: Worker, commands: list[Command]) -> None:
+        if worker.state == "running" and not worker.is_drained and self._budget.has_too_much(worker):
+            commands.append(self._roster.drain(worker))
 
     def _trimmed(self, event: Trimmed, now_seconds: float, commands: list[Command]) -> None:
         worker = self._roster.owner(event)
@@ -297,6 +300,8 @@ class Coordinator:
         else:
             self._idle.pop()  # it was released just now
             self._assign(thief, tail, allowed_bytes, now_seconds, commands, tail_of=worker)
+        # Shares may have become smaller while it was asked.
+        self._take_back_share(worker, commands)
 
     def _step_failed(self, event: StepFailed, commands: list[Command]) -> None:
         worker = self._roster.owner(event)

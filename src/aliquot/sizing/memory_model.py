@@ -49,11 +49,11 @@ class MemoryModel:
     __slots__ = (
         "_base",
         "_has_exhausted",
-        "_has_tried_twice",
         "_last_peak",
         "_last_units",
         "_line",
         "_scatter",
+        "_tried_twice_bytes",
         "_unit_bytes",
         "_weight",
         "floor_bytes",
@@ -69,7 +69,7 @@ class MemoryModel:
         self._last_units = 0.0
         self._last_peak = 1.0
         self._has_exhausted = False
-        self._has_tried_twice = False  # as many units as those of which it is known, in vain
+        self._tried_twice_bytes = 0.0  # with which more units were tried than those of which it is known, in vain
 
     @property
     def is_empty(self) -> bool:
@@ -151,7 +151,8 @@ class MemoryModel:
         self._last_units = fewer / _GROWTH
         self._last_peak = max(self._last_peak, allowed_bytes)
         self._has_exhausted = True
-        self._has_tried_twice = self._has_tried_twice or units > self._line.largest_units > 0
+        if units > self._line.largest_units > 0:
+            self._tried_twice_bytes = max(self._tried_twice_bytes, allowed_bytes)
         self._weight = 0.0
 
     def _growth(self, allowed_bytes: float) -> float:
@@ -179,7 +180,8 @@ class MemoryModel:
             fitting: float = root * root
         else:
             fitting = (room / spread) ** 2 if spread > 0 else float("inf")
-        if self._line.size_classes == 1 and not self._has_tried_twice and self._last_peak < allowed_bytes * _PART:
+        is_worth_trying = self._last_peak < allowed_bytes * _PART and self._tried_twice_bytes < allowed_bytes
+        if self._line.size_classes == 1 and is_worth_trying:
             # Of one size, nobody knows what is base. It is worth a step that may be too large: where it was all base,
             # steps would stay as small for ever.
             return max(1.0, fitting, _GROWTH * self._line.largest_units)
