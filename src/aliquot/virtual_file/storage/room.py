@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import threading
 from collections.abc import Iterator
-
-try:
-    import resource
-except ImportError:  # a system without such limits
-    resource = None  # type: ignore[assignment]
 
 # By several threads at once: the first one lifts the limit, the last one sets it again.
 _lock = threading.Lock()
@@ -38,23 +34,26 @@ def without_data_limit() -> Iterator[None]:
     finally:
         with _lock:
             _within -= 1
-            if not _within and _limit is not None:
-                soft, hard = _limit
-                soft += max(0, _read_data_bytes() - _data_bytes)
-                resource.setrlimit(
-                    resource.RLIMIT_DATA, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
-                )
+            if not _within:
+                _restore()
 
 
 def _lift() -> tuple[int, int] | None:
     """The limit that there was, if any."""
-    if resource is None:
-        return None
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if soft in (hard, resource.RLIM_INFINITY):
         return None
     resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
     return soft, hard
+
+
+def _restore() -> None:
+    """Set what was lifted, and as much more as was taken meanwhile."""
+    if _limit is None:
+        return
+    soft, hard = _limit
+    soft += max(0, _read_data_bytes() - _data_bytes)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
 def _read_data_bytes() -> int:
@@ -70,8 +69,8 @@ def _renew() -> None:
     """In a new process there is one thread, and it is not within."""
     global _lock, _within, _limit  # noqa: PLW0603  # it belongs to the process
     _lock = threading.Lock()
-    if _within and _limit is not None:
-        resource.setrlimit(resource.RLIMIT_DATA, _limit)
+    if _within:
+        _restore()
     _within, _limit = 0, None
 
 
