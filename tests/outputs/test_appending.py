@@ -8,6 +8,7 @@ import gzip
 import lzma
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -332,7 +333,10 @@ def test_a_disk_that_is_full_leaves_the_first_piece(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("rule", ["sam", "csv", "lines-sorted"])
 def test_what_is_joined_as_text_is_not_compressed(tmp_path: Path, rule: str) -> None:
     """Behind the first header, nothing of it would be left that can be read; with BAM it is the same."""
-    compressors: list[Callable[[bytes], bytes]] = [gzip.compress, bz2.compress, lzma.compress]
+    compressors: list[Callable[[bytes], bytes]] = [
+        *(gzip.compress, bz2.compress, partial(bz2.compress, compresslevel=1), lzma.compress),
+        lambda data: b"\x28\xb5\x2f\xfd" + data,  # as zstd begins
+    ]
     for number, compress in enumerate(compressors):
         place = tmp_path / f"{number}"
         place.mkdir()

@@ -59,7 +59,7 @@ def test_a_path_tells_its_rule_unless_it_is_named(text: str, path: str, rule: st
         ("x=out.bam", r"\.bam are not joined.*module:function"),
         ("x=out.bam:samtools merge", r"unknown rule 'samtools merge'.*out\.bam:samtools merge:concat"),
         ("x=out.sam.gz", r"\.sam\.gz are not joined.*Let the command write \.sam, and compress"),
-        ("x=OUT.VCF.bgz", r"\.vcf\.bgz are not joined"),
+        ("x=OUT.VCF.bgz", r"\.vcf\.bgz are not joined.*with a header\. Name a function .*; or say NAME=PATH:concat if"),
         ("x=a\0b", "zero byte"),
     ],
 )

@@ -75,11 +75,13 @@ def _rule_by_suffix(text: str, path: str, *, has_header_row: bool) -> str:
         return "dir"
     stem, suffix = os.path.splitext(path.lower())
     inner = os.path.splitext(stem)[1]
-    if suffix in _COMPRESSED and inner in (*_RULES_BY_SUFFIX, *_NOT_FOR_APPENDING):
+    can_be_text = inner in _RULES_BY_SUFFIX
+    if suffix in _COMPRESSED and (can_be_text or inner in _NOT_FOR_APPENDING):
+        first = f"Let the command write {inner}, and compress the joined file; or name" if can_be_text else "Name"
         raise UsageError(
             f"{text!r}: files that end in {inner}{suffix} are not joined by putting one after another, as each begins "
-            f"with a header. Let the command write {inner}, and compress the joined file; or name a function that "
-            "joins two of them, NAME=PATH:module:function; or say NAME=PATH:concat if there are no headers"
+            f"with a header. {first} a function that joins two of them, NAME=PATH:module:function; or say "
+            "NAME=PATH:concat if there are no headers"
         )
     if suffix in _NOT_FOR_APPENDING:
         raise UsageError(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 
 from aliquot.outputs.errors import OutputError
 
 _BEGINNINGS = {
-    b"\x1f\x8b": "gzip, as BAM and BGZF are",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"\xfd7zXZ\x00": "xz",
-    b"BZh91AY&SY": "bzip2",
+    re.compile(rb"\x1f\x8b"): "gzip, as BAM and BGZF are",
+    re.compile(rb"\x28\xb5\x2f\xfd"): "zstd",
+    re.compile(rb"\xfd7zXZ\x00"): "xz",
+    re.compile(rb"BZh[1-9]1AY&SY"): "bzip2",
 }
 
 
@@ -18,7 +19,7 @@ def check_is_text(descriptor: int, piece: str) -> None:
     """Refuse a piece that is compressed."""
     beginning = os.pread(descriptor, 16, 0)
     for first, name in _BEGINNINGS.items():
-        if beginning.startswith(first):
+        if first.match(beginning):
             raise OutputError(
                 f"is compressed ({name}), and its output is joined as text",
                 path=piece,
