@@ -69,7 +69,7 @@ def _commands(reads: CommandData) -> dict[str, list[str] | str]:
         name: aliquot_run(
             f"{program} {given} > {{out}}",
             split="reads=reads.fastq",
-            join=f"out={OUTPUT}",
+            join=f"out={OUTPUT}:concat",
             options=("--cores", str(_CORES)),
         )
         for name, given in _WAYS.items()
