@@ -26,6 +26,24 @@ def virtual_seconds(
     return site.now_seconds()
 
 
+def test_nothing_is_kept_back_for_the_end_that_is_not_worth_a_further_start() -> None:
+    """Where each step takes long to begin, a last round would take longer than what it evens out."""
+    units, unit_seconds, step_seconds = 100_000, 45e-6, 0.02
+    workload = Workload(EqualCosts(units, unit_seconds), step_seconds=step_seconds)
+    site = Simulated(workload, [SimulatedWorker(), SimulatedWorker()])
+    coordinator = Coordinator(AppendAsTheyCome(), units=units, expected_workers=2, front_first=True)
+    span_seconds = []
+    while not coordinator.is_over:
+        for event in site.wait(coordinator.wake_seconds(site.now_seconds())) or [Ticked()]:
+            for command in coordinator.handle(event, site.now_seconds()):
+                if isinstance(command, Assign):
+                    span_seconds.append((command.stop - command.start) * unit_seconds)
+                if isinstance(command, Assign | Trim | Advise | Allow | Suspend):
+                    site.perform(command)
+    assert len(span_seconds) > 4
+    assert min(span_seconds) > 3 * step_seconds
+
+
 def test_a_failed_unit_does_not_keep_its_worker_from_helping_others() -> None:
     """A worker at which a unit failed, and which must not have it again, still takes what a slow one has left."""
     healthy = virtual_seconds(Workload(EqualCosts(2000, 0.01)), 1.0, 0.1)

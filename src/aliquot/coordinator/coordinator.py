@@ -647,7 +647,8 @@ class Coordinator:
 
         Where the front is wanted first, others have some already, and will want more: less than an equal part of that
         and of what waits, ever less towards the end, so that nobody is left with a long span that cannot be cut any
-        more. Likewise where more units are expected than are known.
+        more; but all of it where what is kept back is not worth a further start. Likewise where more units are expected
+        than are known.
         """
         if self._expected_workers == 1:
             return self._waiting.units  # nobody else wants any
@@ -661,11 +662,13 @@ class Coordinator:
         waiting_units = self._waiting.units + to_be_found
         undone_units = self.expected_units - self.done_units - self.failed_units
         kept_back = _KEPT_BACK * math.sqrt(2 * math.log(max(self._expected_workers, len(self._workers))))
-        fair = (1 - kept_back) * self._outlook.equal_units(waiting_units, undone_units, missing_workers, now_seconds)
+        fair = self._outlook.equal_units(waiting_units, undone_units, missing_workers, now_seconds)
+        least = self._outlook.typical_units_in(_OVERHEADS_AT_THE_END * overhead, worker) or 1.0
+        if kept_back * fair > least:
+            fair *= 1 - kept_back
         most = self._outlook.typical_units_in(max(self._round_seconds, _OVERHEADS_A_ROUND * overhead), worker)
         if most is None:
             most = self.expected_units / (_FIRST_ROUNDS * self._expected_workers)
-        least = self._outlook.typical_units_in(_OVERHEADS_AT_THE_END * overhead, worker) or 1.0
         units = max(1, math.ceil(min(max(fair, least), most)))
         return min(units, equal) if to_be_found else units
 

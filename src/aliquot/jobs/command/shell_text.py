@@ -26,14 +26,15 @@ _NO_COMMAND_FOLLOWS = frozenset(("for", "case", "function", "[["))
 # Programs that start the program that they are given.
 _STARTERS = frozenset(("env", "nice", "nohup", "stdbuf", "timeout", "xargs"))
 _OPERATORS = frozenset("|&;()")
+_OPERATOR_CHARACTERS = _OPERATORS | frozenset("\n`")
 _PLAIN_WORD = re.compile(r"[\w./+-]+\Z")
-# These are looked for in what stands outside of quotes and comments.
-_OPERATOR = re.compile(r"[\n;`]|(?<![<>])[|&()]")
-_PIPE = re.compile(r"(?<![|>])\|(?!\|)")
-_AND_OR = re.compile(r"&&|\|\|")
-_HERE_DOCUMENT = re.compile(r"(?<!<)<<(?!<)")
-_FUNCTION = re.compile(r"\w[ \t]*\([ \t]*\)|\bfunction[ \t]")
-_CONDITION = re.compile(
+# These are looked for in what stands outside of quotes and comments. Each is compiled where it is needed: most commands
+# need few of them, and wait for all.
+_OPERATOR = r"[\n;`]|(?<![<>])[|&()]"
+_PIPE = r"(?<![|>])\|(?!\|)"
+_HERE_DOCUMENT = r"(?<!<)<<(?!<)"
+_FUNCTION = r"\w[ \t]*\([ \t]*\)|\bfunction[ \t]"
+_CONDITION = (
     # Where a command begins: behind an operator, or a word that a command follows.
     r"(?:^|[\n;&|(){`]|\b(?:then|else|elif|do|time|command|builtin)\b)[ \t]*(?:if|while|until|trap|!)(?=[\s(]|$)"
     # Wherever it stands, as more than that may be before it.
@@ -71,20 +72,20 @@ class ShellReader:
     @property
     def has_operators(self) -> bool:
         """Whether there is anything but one simple command."""
-        return _OPERATOR.search(self._bare_text) is not None
+        return bool(_OPERATOR_CHARACTERS.intersection(self._bare)) and re.search(_OPERATOR, self._bare_text) is not None
 
     @property
     def has_pipes(self) -> bool:
         """Whether there are pipes, or may be some."""
-        return _PIPE.search(self.text if self._is_beyond else self._bare_text) is not None
+        return "|" in self._text and re.search(_PIPE, self.text if self._is_beyond else self._bare_text) is not None
 
     @property
     def has_conditions(self) -> bool:
         """Whether some of it is done only if a pipe ends well, or badly, as far as the text shows it."""
         bare = self._bare_text
-        pipe = _PIPE.search(bare)
-        behind = 0 if _FUNCTION.search(bare) else pipe.end() if pipe else len(bare)
-        return self._is_beyond or bool(_CONDITION.search(bare) or _AND_OR.search(bare, behind))
+        pipe = re.search(_PIPE, bare)
+        behind = bare if re.search(_FUNCTION, bare) else bare[pipe.end() :] if pipe else ""
+        return self._is_beyond or "&&" in behind or "||" in behind or re.search(_CONDITION, bare) is not None
 
     @property
     def _bare_text(self) -> str:
@@ -94,7 +95,7 @@ class ShellReader:
     @property
     def _is_beyond(self) -> bool:
         """Whether it cannot be told what is quoted: lines that are given to a program, a quote that stays open."""
-        return len(self._inside) > 1 or _HERE_DOCUMENT.search(self._bare_text) is not None
+        return len(self._inside) > 1 or re.search(_HERE_DOCUMENT, self._bare_text) is not None
 
     def read(self, text: str) -> None:
         """Go on over some text."""

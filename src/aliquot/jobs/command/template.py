@@ -71,15 +71,19 @@ class Template:
         reader = ShellReader()
         self._parts = tuple(self._parse(reader))
         self.keys = frozenset(part.key for part in self._parts if isinstance(part, Placeholder))
-        self._text_without_names = reader.text
+        self._reader = reader
         self.has_pipes = reader.has_pipes
-        self.has_conditions = reader.has_conditions
         self.is_simple = is_simple_command(self.text, reader)
         self.mode = self._find_mode()
         unnamed = [name for name in outputs if name not in self.keys]
         self.stdout_output = unnamed[0] if unnamed and not is_check else None
         if not is_check:
             self._check_uses(unnamed)
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether some of it is done only if a pipe ends well, or badly."""
+        return self._reader.has_conditions
 
     def render(self, words: Mapping[str, str]) -> str:
         """The text with a word for each placeholder, quoted."""
@@ -89,11 +93,11 @@ class Template:
 
     def programs(self) -> list[str]:
         """The programs that the command starts, as far as its text shows them: for noticing that one was changed."""
-        return programs_of(self._text_without_names)
+        return programs_of(self._reader.text)
 
     def words(self) -> list[tuple[str, str]]:
         """The words of the text, as `words_of` finds them; "{}" stands for each placeholder."""
-        return words_of(self._text_without_names)
+        return words_of(self._reader.text)
 
     def _parse(self, reader: ShellReader) -> Iterator[str | Placeholder]:
         at = 0
