@@ -13,9 +13,10 @@ import sys
 from functools import partial
 
 from bench.command_data import CommandData, make_command_data
+from bench.command_guesses import BAR
 from bench.command_line import OUTPUT, aliquot_run, places, run_here
 from bench.data import read_through
-from bench.measuring import Finding, alternate, ratio
+from bench.measuring import Finding, alternate, format_time, ratio
 
 _CORES = 2
 _PROGRAM = "known_cost.py"
@@ -32,6 +33,7 @@ while time.process_time() < ends:
     pass
 """
 _WAYS = {"aliquot, pipe": "< {reads:pipe}", "aliquot, files": "{reads}"}
+_GUESSES = (1, 100, 10_000, 200_000)
 _PARALLEL_SHARES = (2, 4, 8)
 
 
@@ -50,7 +52,7 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
             ],
             repeats,
         )
-    peers = [name for name in timings if name not in _WAYS]
+    peers = [name for name in timings if name.startswith("GNU")]
     best = min(peers, key=lambda name: timings[name].median)
     ideal = _START_SECONDS + _READ_SECONDS * reads.count / _CORES
     findings = []
@@ -60,20 +62,25 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
     for name in _WAYS:
         over, times = ratio(timings[name], timings[best])
         findings.append(Finding.without_bar(f"known cost: {name}, over {best}", over, "x", times))
-    return findings
+    guesses = {name: timings[name].median for name in timings if name.startswith("aliquot, start")}
+    told = "; ".join(f"{name}: {format_time(seconds)}" for name, seconds in guesses.items())
+    spread = max(guesses.values()) / min(guesses.values())
+    return [*findings, Finding.at_most("known cost: files, slowest start over fastest", spread, "x", BAR, told)]
 
 
 def _commands(reads: CommandData) -> dict[str, list[str] | str]:
     program = f"{sys.executable} -I -S {_PROGRAM}"
-    ours = {
-        name: aliquot_run(
+
+    def aliquot(given: str, *options: str) -> list[str]:
+        return aliquot_run(
             f"{program} {given} > {{out}}",
             split="reads=reads.fastq",
             join=f"out={OUTPUT}:concat",
-            options=("--cores", str(_CORES)),
+            options=("--cores", str(_CORES), *options),
         )
-        for name, given in _WAYS.items()
-    }
+
+    ours = {name: aliquot(given) for name, given in _WAYS.items()}
+    guesses = {f"aliquot, start {size:,}": aliquot("{reads}", "--size", str(size)) for size in _GUESSES}
     peers = {
         f"GNU parallel, {reads.count // share:,} reads a task": (
             f"parallel --will-cite -j {_CORES} -k --recstart @r --pipe-part -a reads.fastq"
@@ -82,7 +89,7 @@ def _commands(reads: CommandData) -> dict[str, list[str] | str]:
         )
         for share in _PARALLEL_SHARES
     }
-    return {**ours, **peers}
+    return {**ours, **guesses, **peers}
 
 
 def _fill(reads: CommandData, directory: str) -> None:
