@@ -104,3 +104,27 @@ def test_nothing_is_not_put_back() -> None:
     waiting = waiting_units(Waiting(5, 5))
     assert len(waiting) == 0
     assert waiting.take(1, may_have(1, only_worker=False)) is None
+
+
+def test_what_a_source_tells_of_in_pieces_is_handed_out_as_one() -> None:
+    """The pieces follow each other, and are only told of one after the other."""
+    waiting = waiting_units(Waiting(0, 10))
+    waiting.take(4, may_have(1))
+    waiting.grow(10, 20)
+    waiting.grow(20, 50)
+    assert waiting.units == 46
+    assert waiting.take(100, may_have(1)) == Waiting(4, 50)
+
+
+def test_a_piece_that_has_failed_does_not_grow() -> None:
+    """Nothing is known against what comes behind it."""
+    waiting = waiting_units(Waiting(0, 10, attempts=1, avoid=2))
+    waiting.grow(10, 20)
+    assert sorted(waiting.slices()) == [Waiting(0, 10, attempts=1, avoid=2), Waiting(10, 20)]
+
+
+def test_halves_stay_apart() -> None:
+    """What was too large for a worker is not put together again because it is next to each other."""
+    waiting = waiting_units(Waiting(0, 10), Waiting(10, 20))
+    waiting.grow(20, 30)
+    assert waiting.take(100, may_have(1)) == Waiting(0, 10)

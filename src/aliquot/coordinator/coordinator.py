@@ -518,7 +518,7 @@ class Coordinator:
             raise ImpossibleEventError(f"a source of {self.units} units has {units} now")
         owner = self._roster.find_open()
         if owner is None:
-            self._waiting.add(Waiting(self.units, units))
+            self._waiting.grow(self.units, units)
         else:
             self._extend(owner, units, now_seconds, commands, is_open=not is_complete)
         self.units = units

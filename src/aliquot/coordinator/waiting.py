@@ -47,6 +47,15 @@ class WaitingUnits:
             heapq.heappush(self._heap, waiting)
             self._count(waiting, 1)
 
+    def grow(self, start: int, stop: int) -> None:
+        """Add units that a source has more, to those before them: what it tells of in pieces is handed out as one."""
+        for place, waiting in enumerate(self._heap):
+            if waiting.is_fresh and waiting.stop == start:
+                self._heap[place] = waiting._replace(stop=stop)  # in order still: its start is the same
+                self.units += stop - start
+                return
+        self.add(Waiting(start, stop))
+
     def take(self, most_units: int, may_have: Callable[[Waiting], bool]) -> Waiting | None:
         """The first units that somebody may have, at most so many; a piece that is not fresh comes alone and whole."""
         passed_over: list[Waiting] = []
