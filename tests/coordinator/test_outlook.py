@@ -99,3 +99,13 @@ def test_rare_peaks_are_learned_from_where_memory_is_limited() -> None:
         for worker in workers.values():
             outlook.learn(worker, Progressed(worker.id, 0, 0, 10, 0, peak_bytes=((10, 10**6, 1),)), 1.0)
         assert (outlook.memory.observations == 1000) == is_limited
+
+
+def test_a_long_report_tells_more_of_the_units_to_come_than_short_ones_before_it() -> None:
+    """Ten short steps were half overhead; what is expected of a new span is what the long one took."""
+    workers = {number: Worker(number) for number in range(2)}
+    outlook = Outlook(workers, None, None)
+    for number in range(10):
+        outlook.learn(workers[0], Progressed(0, 0, number, number + 1, 0, 0, 1, 0.2), 0.0)
+    outlook.learn(workers[0], Progressed(0, 0, 10, 110, 0, 0, 1, 10.1), 0.0)
+    assert outlook.unit_seconds(workers[1]) == pytest.approx(0.101, rel=0.02)

@@ -33,6 +33,8 @@ _LATE_DEVIATIONS = 0.7
 _WORKERS_TO_LEARN_FROM = 64
 # Multiples of it fall evenly between whole numbers, and into no rhythm with the order in which workers report.
 _GOLDEN = 0.6180339887498949
+# What units take all workers lately is told by so many reports of each.
+_REPORTS_TO_RATE_BY = 4
 # What others learned counts like so many own steps.
 _HINT_STEPS = 2.0
 
@@ -245,7 +247,10 @@ class Outlook:
             self.startup_seconds += weight * (event.setup_seconds - self.startup_seconds)
             self._is_startup_known = True
         units, seconds = event.stop - event.start, max(event.busy_seconds, 1e-9)
-        fade = 1 - 1 / (4 * max(1, len(self._workers)))
+        # A report that is longer than those before it counts for as many as it is long: else what a few short steps
+        # took, most of which may have been overhead, would be believed of long ones.
+        reports = _REPORTS_TO_RATE_BY * max(1, len(self._workers))
+        fade = (1 - 1 / reports) ** max(1.0, reports * seconds / (self._rate_seconds or seconds))
         self._rate_units = self._rate_units * fade + units
         self._rate_seconds = self._rate_seconds * fade + seconds
         worker.ready_seconds = now_seconds
