@@ -670,7 +670,10 @@ class Coordinator:
         if most is None:
             most = self.expected_units / (_FIRST_ROUNDS * self._expected_workers)
         units = max(1, math.ceil(min(max(fair, least), most)))
-        return min(units, equal) if to_be_found else units
+        if to_be_found:
+            return min(units, equal)
+        # What would be left may take no longer than to begin with it.
+        return units if self._waiting.units - units > least / _OVERHEADS_AT_THE_END else self._waiting.units
 
     def _assign(
         self,
