@@ -406,10 +406,17 @@ def test_few_units_are_not_done_one_by_one() -> None:
 
 def test_a_larger_step_is_learned_from_at_once() -> None:
     """After the first step of a size, the next one is as large as that allows, not as large as that one."""
-    sizer = learned(0.014, 45e-6, (1, 64, 4096))
+    sizer = learned(0.014, 45e-6, (1, 16, 256))
     first = sizer.choose(PLENTY_UNITS, is_end=False)
     sizer.observe(first, 0.014 + first * 45e-6)
     assert sizer.choose(PLENTY_UNITS, is_end=False) > 1.5 * first
+
+
+def test_a_step_is_as_long_as_it_may_be_once_sizes_are_known() -> None:
+    """Many more units than were tried, where these took a twentieth of that; no more than last as long as they may."""
+    sizer = learned(0.014, 45e-6, (1, 64, 4096))
+    units = sizer.choose(PLENTY_UNITS, is_end=False)
+    assert 3.5 < 0.014 + units * 45e-6 < 4.1
 
 
 @pytest.mark.parametrize("base_bytes", [30e6, 60e6, 90e6])

@@ -16,7 +16,7 @@ _OVERHEAD_SHARE_OF_LONG_STEPS = 0.05
 # it may happen to take longer than most.
 _PART_OF_STOPPED = 3
 # At the end of a span, balance is worth more than overhead.
-_OVERHEAD_SHARE_AT_THE_END = 0.1
+_OVERHEAD_SHARE_AT_THE_END = 0.05
 # Towards the end of a span, a step has such a part of what is left: the other part can be given to another worker.
 _END_PARTS = 2.5
 _SHORTEST_SECONDS = 0.01
@@ -26,7 +26,7 @@ _SHORTEST_SECONDS_AT_THE_END = 0.002
 # A line is not trusted farther than so many times the largest size that was tried.
 _GROWTH = 4
 # Where that one took so little time that many more units cannot take too long, farther, up to this; and up to the other
-# where nearly all of it was overhead.
+# where nearly all of it was overhead. While sizes are tried, of which less is known, up to a part of too long.
 _GROWTH_OF_SHORT_STEPS = 64
 _GROWTH_OF_OVERHEAD = 16
 _SHORT_PART = 1 / 2
@@ -245,7 +245,10 @@ class StepSizer:
     def _growth(self) -> float:
         largest = self.time.largest_units
         took_seconds = self.time.measured(largest) or 0.0
-        by_time = _SHORT_PART * self._longest_seconds / max(took_seconds, 1e-9)
+        if self.is_trying:
+            by_time = _SHORT_PART * self._longest_seconds / max(took_seconds, 1e-9)
+        else:
+            by_time = self._longest_seconds / max(took_seconds - self.time.overhead, took_seconds / 2, 1e-9)
         growth = max(_GROWTH, min(_GROWTH_OF_SHORT_STEPS, by_time))
         # By two sizes at least.
         is_overhead = self.time.size_classes > 1 and (
