@@ -154,6 +154,22 @@ def test_workers_begin_with_different_sizes() -> None:
     assert all(size % 10 == 0 for size in sizes)
 
 
+def test_where_memory_is_limited_first_steps_are_a_small_part_of_a_share() -> None:
+    """Whatever was guessed: one that is stopped was done for nothing."""
+    coordinator = Coordinator(
+        AppendInOrder(10**9),
+        units=512_000,
+        expected_workers=2,
+        first_units=10**6,
+        front_first=True,
+        total_bytes=10**9,
+    )
+    for worker in range(2):
+        [command] = [one for one in tell(coordinator, WorkerJoined(worker)) if isinstance(one, Assign)]
+        assert command.stop - command.start == 8_000
+        assert command.first_units == 1_000
+
+
 def test_what_is_known_goes_with_a_span() -> None:
     """A worker that begins is told what steps cost, from earlier runs or from others."""
     known = LinearModel()

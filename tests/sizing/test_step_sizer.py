@@ -234,10 +234,15 @@ def test_the_target_holds_where_more_is_allowed() -> None:
     assert run_steps(sizer, lambda n: 1e-3 + n * 1e-6, peak_bytes=lambda n: 1000 * n)[-1].units <= 100
 
 
-def test_where_memory_is_limited_the_first_step_is_smaller() -> None:
-    """One that is stopped was done for nothing."""
-    limited, unlimited = StepSizer(first_units=10**6, allowed_bytes=10**9), StepSizer(first_units=10**6)
-    assert limited.choose(6400) <= unlimited.choose(6400) / 4
+def test_two_sizes_that_are_far_apart_are_enough() -> None:
+    """A third one between them would tell nothing new, and a program would be started once more for it."""
+    near, far = StepSizer(), StepSizer()
+    for sizer, larger in ((near, 256), (far, 4096)):
+        for units in (64, larger):
+            sizer.observe(units, 0.014 + units * 45e-6)
+    assert near.is_trying
+    assert not far.is_trying
+    assert far.choose(PLENTY_UNITS) == pytest.approx((1.0 - 0.014) / 45e-6, rel=0.1)
 
 
 # Remaining units

@@ -11,7 +11,7 @@ import pytest
 
 import aliquot
 from aliquot.jobs.command import CommandError, first_pipe_bytes, large_pipe_bytes
-from aliquot.workers.command_stepping import CommandStepper, Produced, StreamStepper
+from aliquot.workers.command_stepping import CommandStepper, Produced, StreamStepper, first_units
 from aliquot.workers.stepping import UnitError
 
 
@@ -50,6 +50,32 @@ def fed_by(stepper: StreamStepper, units: int) -> list[int]:
     stepper.claim_more = claim_more
     assert stepper.run(0, claimed, 1000.0) == units
     return wanted
+
+
+@pytest.mark.parametrize(
+    ("units", "workers", "first"),
+    [
+        (200_000, 2, 64),  # 7 bytes each: more of them are no longer a step of next to nothing
+        (20_000, 2, 9),  # a thousandth of what a worker will do
+        (4_000, 2, 1),  # each may take an hour
+    ],
+)
+def test_a_program_is_started_with_few_units_of_many(place: Path, units: int, workers: int, first: int) -> None:
+    """Short beside the run in any case, and no start of a program for a single line of many."""
+    assert first_units(command_over(units, "cat {n} > {out}"), units, workers) == first
+
+
+def test_a_program_is_started_with_few_bytes(place: Path) -> None:
+    """Large units, such as long reads, are likely to take long."""
+    Path("n.txt").write_text("".join(f"{number:05999}\n" for number in range(100)))
+    command = aliquot.Command("cat {n} > {out}", split={"n": "n.txt"}, join={"out": "out.txt"})
+    assert len(command.source) == 100
+    assert first_units(command, 10**6, 2) == 2
+
+
+def test_a_program_that_reads_a_pipe_is_fed_as_it_reads(place: Path) -> None:
+    """Nobody has to say how many units that is."""
+    assert first_units(command_over(200_000, "cat {n:pipe} > {out}"), 200_000, 2) == 1
 
 
 def test_the_outputs_of_several_steps_are_one_file(place: Path) -> None:

@@ -34,6 +34,9 @@ _MOST_LISTED = 20
 # Different workers first try different sizes: one round tells the overhead from the cost of a unit.
 _FIRST_SIZES = (1, 4, 2, 8)
 _KNOWN_SIZES = 3
+# No first step takes more than this part of an equal share where memory is limited: one that is stopped was done for
+# nothing.
+_FIRST_PART_OF_MEMORY = 256
 # Where the front is wanted first, the first spans are this part of all: nobody knows yet how long a unit takes.
 _FIRST_ROUNDS = 32
 # A span is so many times as long as the overhead of a step; towards the end, where a long one would leave others idle.
@@ -712,6 +715,9 @@ class Coordinator:
         self.spans += 1
         self._outlook.expect(worker, now_seconds)
         first_units = self._first_units * first_size
+        if allowed_bytes is not None:
+            share = self.expected_units // self._expected_workers
+            first_units = max(1, min(first_units, share // _FIRST_PART_OF_MEMORY))
         commands.append(
             Assign(
                 worker.id,

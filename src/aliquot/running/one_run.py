@@ -380,7 +380,7 @@ def make_coordinator(plan: Plan, key: str, *, workers: int, total_bytes: int | N
         is_complete=plan.growing is None,
         expected_units=plan.expected_units,
         expected_workers=workers,
-        first_units=plan.options.size or 1,
+        first_units=plan.options.size or plan.first_units,
         front_first=(plan.is_streamed or plan.is_command) and plan.is_ordered,
         round_seconds=_COMMAND_ROUND_SECONDS if plan.is_command else _ROUND_SECONDS,
         # A stream gives all values before the first failed unit; elsewhere they would be of no use.

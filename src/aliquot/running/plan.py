@@ -38,6 +38,7 @@ class Plan(NamedTuple):
     keeping: Keeping | None = None  # where it is recorded
     is_command: bool = False  # whose results are files, on disk
     step_cores: int = 1  # that each step uses
+    first_units: int = 1  # of the first step, where nobody says so
     usual_seconds: float = USUAL_SECONDS  # how long a step may take, where nobody says so
 
     @property

@@ -141,7 +141,7 @@ def _plan_command(command: Command, options: Options) -> Plan:
     """A program; what it writes is put together in files."""
     from aliquot.journal import RunDirectory
     from aliquot.running.keeping import keep_command
-    from aliquot.workers.command_stepping import CommandStepper, StreamStepper
+    from aliquot.workers.command_stepping import CommandStepper, StreamStepper, first_units
 
     keeping = keep_command(command, options)
     _check_set_aside(command, options)
@@ -149,6 +149,7 @@ def _plan_command(command: Command, options: Options) -> Plan:
     stepper = StreamStepper if command.mode == "stream" else CommandStepper
     step_cores = _cores_of_step(command, options.site.cores)
     units, growing = count_units(command.source, may_fail=options.max_failures > 0)
+    expected_units = units if growing is None else growing.expected_units
     return Plan(
         stepper=stepper(command, directory.spool, directory.failed, step_cores),
         units=units,
@@ -162,6 +163,7 @@ def _plan_command(command: Command, options: Options) -> Plan:
         keeping=keeping,
         is_command=True,
         step_cores=step_cores,
+        first_units=first_units(command, expected_units, options.site.cores // step_cores),
         usual_seconds=USUAL_SECONDS if stepper is StreamStepper else _PROGRAM_SECONDS,
     )
 

@@ -32,14 +32,13 @@ _GROWTH_OF_OVERHEAD = 16
 _SHORT_PART = 1 / 2
 # Where a much larger size cannot be tried, one so many times as small is, or a single unit.
 _SMALLER = 16
-# So many different sizes are tried before the line is used at all.
+# So many different sizes are tried before the line is used at all; or two, if one is so many times the other.
 _SIZES_TO_TRY = 3
+_FAR_APART = 32
 # One step of so many is twice as large as it would be: what larger ones cost is otherwise never seen again.
 _STEPS_A_PROBE = 8
-# No single step takes more than this part of a span while nothing is known, and less where memory is limited: a step
-# that is stopped was done for nothing.
+# No single step takes more than this part of a span while nothing is known.
 _FIRST_PART = 16
-_FIRST_PART_OF_MEMORY = 256
 # Once it is known how long a step can take at most, a larger part: of few units, three sizes could else not be tried.
 _NEXT_PART = 8
 
@@ -114,7 +113,10 @@ class StepSizer:
     @property
     def is_trying(self) -> bool:
         """Whether it still tries sizes, and so should hear of each step at once."""
-        return self.time.size_classes < _SIZES_TO_TRY
+        time = self.time
+        if time.size_classes >= _SIZES_TO_TRY:
+            return False
+        return time.size_classes < 2 or time.largest_units < _FAR_APART * time.smallest_units
 
     @property
     def is_weighing(self) -> bool:
@@ -219,11 +221,8 @@ class StepSizer:
     def _try_another_size(self, remaining_units: int, *, is_end: bool) -> int:
         tried = self.time.largest_units
         wanted = self._smaller_than_tried() or (tried * self._growth() if tried else self._first_units)
-        part = _FIRST_PART if is_end else 1
-        if self._limit_bytes is not None and self.memory.is_empty:
-            part = _FIRST_PART_OF_MEMORY
-        most: float = remaining_units // part
-        if tried and part == _FIRST_PART:
+        most: float = remaining_units // _FIRST_PART if is_end else remaining_units
+        if tried and is_end:
             # At most as much for each unit as before: there may be overhead, of which more units make less.
             unit_seconds = (self.time.measured(tried) or 0.0) / tried
             short_enough = self._longest_seconds / unit_seconds if unit_seconds > 0 else remaining_units

@@ -21,6 +21,11 @@ from aliquot.workers.stepping import UnitError
 if TYPE_CHECKING:
     from aliquot.jobs.command import Command
 
+# What a program is started with on files, before anything is known of it: so much as takes no time to read, and no more
+# than a small part of all, so that it is short beside the run, whatever a unit takes.
+_FIRST_BYTES = 16 << 10
+_MOST_FIRST_UNITS = 64
+_FIRST_PART = 1024
 # A program is fed so many times as long at least as it took it to begin to read, before its results are taken.
 _STREAM_STARTUPS = 50
 _SHORTEST_FED_SECONDS, _LONGEST_FED_SECONDS = 0.02, 0.1
@@ -252,6 +257,17 @@ class StreamStepper(CommandStepper):
             self.units_at_once = min(self._most_at_once, self.units_at_once * 4)
         elif seconds > _LONGEST_FED_SECONDS:
             self.units_at_once = max(1, self.units_at_once // 2)
+
+
+def first_units(command: Command, expected_units: int, workers: int) -> int:
+    """How many units a program is started with that reads files or ranges of bytes, where nobody says so.
+
+    Some units must be known, as how large they are is told by those.
+    """
+    by_part = expected_units // (_FIRST_PART * workers)
+    if by_part <= 1 or command.mode == "stream":
+        return 1
+    return max(1, min(by_part, _MOST_FIRST_UNITS, int(_FIRST_BYTES / mean_unit_bytes(command))))
 
 
 def mean_unit_bytes(command: Command) -> float:
