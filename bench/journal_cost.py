@@ -112,6 +112,10 @@ class _Sink:
         self._bytes += os.write(self._descriptor, _PIECE)
         self._starts.append(start)
 
+    @property
+    def is_certain(self) -> bool:
+        return not self._starts
+
     def checkpoint(self) -> tuple[list[int], dict[str, Any]]:
         os.fdatasync(self._descriptor)
         starts, self._starts = self._starts, []

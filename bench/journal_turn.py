@@ -28,6 +28,8 @@ _METHODS = ("arrived", "failed", "note", "keep_up", "checkpoint")
 class _Off(JournalRecorder):
     """Nothing is recorded but the end, without which there would be no outputs."""
 
+    due_seconds = None
+
     def arrived(self, *_: Any) -> None:
         """Nothing."""
 

@@ -114,7 +114,8 @@ def drive(
             events = events or [Ticked()]
         else:
             wake_seconds = coordinator.wake_seconds(now_seconds) or now_seconds + _WATCH_SECONDS
-            events = site.wait(wake_seconds) or [Ticked()]
+            due_seconds = recorder.due_seconds
+            events = site.wait(wake_seconds if due_seconds is None else min(wake_seconds, due_seconds)) or [Ticked()]
         for event in events:
             commands = handle(coordinator, site, results, recorder, event)
             tally.note(event, commands, site.now_seconds())

@@ -71,6 +71,11 @@ class OutputsSink:
         """Where the outputs will be: they are moved there by whoever has recorded that all is done."""
         return dict(self.targets)
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing was appended since the last checkpoint."""
+        return not self._starts
+
     def checkpoint(self) -> tuple[list[int], dict[str, Any]]:
         """What was appended since the last time, and the state of all outputs, which is on the disk now."""
         return self._starts, {name: partial.sync() for name, partial in self.partials.items()}

@@ -20,12 +20,18 @@ class Recorder(Protocol):
     def note(self, event: Event, commands: list[Command], now_seconds: float) -> None:
         """What happened, for reports."""
 
+    @property
+    def due_seconds(self) -> float | None:
+        """When to keep up, whether anything happens until then or not; None if nothing is to be made certain."""
+
     def keep_up(self, now_seconds: float) -> None:
         """Make certain what has come since the last time, if that is worth it already."""
 
 
 class Unrecorded:
     """Nothing is kept: the run is over when its process is."""
+
+    due_seconds: float | None = None
 
     def arrived(self, start: int, stop: int, packed: Packed) -> None:
         """Nothing."""

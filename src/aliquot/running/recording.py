@@ -49,6 +49,10 @@ _COMMIT_SECONDS = 0.02
 class DurableSink(Protocol):
     """A sink whose outcome outlives this process, as files do."""
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing was appended since the last checkpoint."""
+
     def checkpoint(self) -> tuple[list[int], dict[str, Any]]:
         """Which pieces were appended since the last time, by their first units, and the state that contains them."""
 
@@ -137,18 +141,32 @@ class JournalRecorder:
                 return kind, {**about, "error": "", "peak_bytes": peak_bytes}
         return None
 
+    @property
+    def due_seconds(self) -> float | None:
+        """When to keep up, whether anything happens until then or not; None if all is certain."""
+        if self._is_dirty:
+            return self._commit_seconds + _COMMIT_SECONDS
+        return None if self._is_sink_certain else self._next_checkpoint_seconds
+
     def keep_up(self, now_seconds: float) -> None:
         """Commit soon, and let pieces go now and then."""
-        if self._is_dirty and now_seconds - self._commit_seconds >= _COMMIT_SECONDS:
-            if now_seconds >= self._next_checkpoint_seconds:
-                began = time.perf_counter()
-                self.checkpoint()
-                took_seconds = time.perf_counter() - began
-                self._next_checkpoint_seconds = now_seconds + took_seconds + pause_after(took_seconds)
-            else:
-                self._journal.commit()
-            self._commit_seconds = now_seconds
-            self._is_dirty = False
+        due_seconds = self.due_seconds
+        if due_seconds is None or now_seconds < due_seconds:
+            return
+        if now_seconds >= self._next_checkpoint_seconds and not self._is_sink_certain:
+            began = time.perf_counter()
+            self.checkpoint()
+            took_seconds = time.perf_counter() - began
+            self._next_checkpoint_seconds = now_seconds + took_seconds + pause_after(took_seconds)
+        else:
+            self._journal.set("run_seconds", self.run_seconds)
+            self._journal.commit()
+        self._commit_seconds = now_seconds
+        self._is_dirty = False
+
+    @property
+    def _is_sink_certain(self) -> bool:
+        return self._sink is None or self._sink.is_certain
 
     def checkpoint(self) -> None:
         """Make certain all that is known now."""
