@@ -245,6 +245,13 @@ def test_two_sizes_that_are_far_apart_are_enough() -> None:
     assert far.choose(PLENTY_UNITS) == pytest.approx((1.0 - 0.014) / 45e-6, rel=0.1)
 
 
+def test_what_others_tell_does_not_make_a_step_that_would_be_stopped() -> None:
+    """One of two sizes was slow to start, so that all that others saw looks like overhead."""
+    sizer = StepSizer(longest_seconds=4.0, stopped_seconds=5.0)
+    sizer.learn([(1, 2.0, 1), (64, 0.25, 1)], [])
+    assert sizer.choose(PLENTY_UNITS) * 0.25 / 64 < 5.0
+
+
 # Remaining units
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import aliquot
 from aliquot.jobs.command import CommandError, first_pipe_bytes, large_pipe_bytes
-from aliquot.workers.command_stepping import CommandStepper, Produced, StreamStepper, first_units
+from aliquot.workers.command_stepping import CommandStepper, Produced, StreamStepper, first_units, mean_unit_bytes
 from aliquot.workers.stepping import UnitError
 
 
@@ -71,6 +71,16 @@ def test_a_program_is_started_with_few_bytes(place: Path) -> None:
     command = aliquot.Command("cat {n} > {out}", split={"n": "n.txt"}, join={"out": "out.txt"})
     assert len(command.source) == 100
     assert first_units(command, 10**6, 2) == 2
+
+
+@pytest.mark.parametrize("text", ["cat {n} > {out}", "cat {n:pipe} > {out}"])
+def test_numbers_that_are_in_no_file_have_a_size_too(place: Path, text: str) -> None:
+    """They become lines."""
+    numbers = range(0, 100_000, 5)
+    command = aliquot.Command(text, split={"n": aliquot.open(numbers)}, join={"out": "out.txt"})
+    assert mean_unit_bytes(command) == pytest.approx(5.7, abs=0.2)
+    aliquot.run(command, on=aliquot.sites.Local(cores=2), progress=False)
+    assert Path("out.txt").read_text() == "".join(f"{number}\n" for number in numbers)
 
 
 def test_a_program_that_reads_a_pipe_is_fed_as_it_reads(place: Path) -> None:

@@ -247,8 +247,8 @@ class Outlook:
             self.startup_seconds += weight * (event.setup_seconds - self.startup_seconds)
             self._is_startup_known = True
         units, seconds = event.stop - event.start, max(event.busy_seconds, 1e-9)
-        # A report that is longer than those before it counts for as many as it is long: else what a few short steps
-        # took, most of which may have been overhead, would be believed of long ones.
+        # A report counts for as many as it is long beside all before it: else what a few short steps took, most of
+        # which may have been overhead, would be believed of long ones.
         reports = _REPORTS_TO_RATE_BY * max(1, len(self._workers))
         fade = (1 - 1 / reports) ** max(1.0, reports * seconds / (self._rate_seconds or seconds))
         self._rate_units = self._rate_units * fade + units

@@ -50,7 +50,7 @@ class WaitingUnits:
     def grow(self, start: int, stop: int) -> None:
         """Add units that a source has more, to those before them: what it tells of in pieces is handed out as one."""
         for place, waiting in enumerate(self._heap):
-            if waiting.is_fresh and waiting.stop == start:
+            if waiting.is_fresh and waiting.error is None and waiting.stop == start:
                 self._heap[place] = waiting._replace(stop=stop)  # in order still: its start is the same
                 self.units += stop - start
                 return

@@ -73,7 +73,7 @@ class OutputsSink:
 
     @property
     def is_certain(self) -> bool:
-        """Whether nothing was appended since the last checkpoint."""
+        """Whether no units were appended since the last checkpoint."""
         return not self._starts
 
     def checkpoint(self) -> tuple[list[int], dict[str, Any]]:

@@ -51,7 +51,7 @@ class DurableSink(Protocol):
 
     @property
     def is_certain(self) -> bool:
-        """Whether nothing was appended since the last checkpoint."""
+        """Whether no units were appended since the last checkpoint."""
 
     def checkpoint(self) -> tuple[list[int], dict[str, Any]]:
         """Which pieces were appended since the last time, by their first units, and the state that contains them."""

@@ -185,7 +185,7 @@ class MemoryModel:
             # Of one size, nobody knows what is base. It is worth a step that may be too large: where it was all base,
             # steps would stay as small for ever.
             return max(1.0, fitting, _GROWTH * self._line.largest_units)
-        # While the first sizes are tried, others see to it that they do not grow too fast.
+        # Of the first sizes, others see to it that they do not grow too fast: by how long they take.
         is_careful = self._line.size_classes >= _SIZES_FOR_BASE or self._base is not None or self._has_exhausted
         most = self._last_units * self._growth(allowed_bytes) if is_careful else float("inf")
         return max(1.0, min(fitting, most))

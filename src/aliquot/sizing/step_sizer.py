@@ -244,10 +244,11 @@ class StepSizer:
     def _growth(self) -> float:
         largest = self.time.largest_units
         took_seconds = self.time.measured(largest) or 0.0
+        longest_seconds = min(self._longest_seconds, self._most_seconds)
         if self.is_trying:
-            by_time = _SHORT_PART * self._longest_seconds / max(took_seconds, 1e-9)
+            by_time = _SHORT_PART * longest_seconds / max(took_seconds, 1e-9)
         else:
-            by_time = self._longest_seconds / max(took_seconds - self.time.overhead, took_seconds / 2, 1e-9)
+            by_time = longest_seconds / max(took_seconds - self.time.overhead, took_seconds / 2, 1e-9)
         growth = max(_GROWTH, min(_GROWTH_OF_SHORT_STEPS, by_time))
         # By two sizes at least.
         is_overhead = self.time.size_classes > 1 and (

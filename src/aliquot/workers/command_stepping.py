@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from aliquot.jobs.command import Command
 
 # What a program is started with on files, before anything is known of it: so much as takes no time to read, and no more
-# than a small part of all, so that it is short beside the run, whatever a unit takes.
+# than a small part of all, so that it is short beside the run, whatever a unit takes. (Of several workers, others begin
+# with up to eight times as much.)
 _FIRST_BYTES = 16 << 10
 _MOST_FIRST_UNITS = 64
 _FIRST_PART = 1024
+# How large units are is told by so many of them: there may be many files.
+_UNITS_TO_WEIGH = 10_000
 # A program is fed so many times as long at least as it took it to begin to read, before its results are taken.
 _STREAM_STARTUPS = 50
 _SHORTEST_FED_SECONDS, _LONGEST_FED_SECONDS = 0.02, 0.1
@@ -271,10 +274,16 @@ def first_units(command: Command, expected_units: int, workers: int) -> int:
 
 
 def mean_unit_bytes(command: Command) -> float:
-    """How large a unit is, on the average of those that are known."""
-    view, units = command.source, command.source.count(wait=False)
-    ranges = view.source.byte_ranges(view.start, view.start + units) if units else []
-    return max(1.0, sum(place.stop - place.start for place in ranges) / max(1, units))
+    """How large a unit is, on the average of the first of those that are known."""
+    view, units = command.source, min(command.source.count(wait=False), _UNITS_TO_WEIGH)
+    if not units:
+        return 1.0
+    source, start, stop = view.source, view.start, view.start + units
+    if source.paths():
+        total_bytes = sum(place.stop - place.start for place in source.byte_ranges(start, stop))
+    else:  # numbers, which become lines
+        total_bytes = sum(map(len, source.body_pieces(start, stop)))
+    return max(1.0, total_bytes / units)
 
 
 def _followed_within(place: str, path: str) -> str:

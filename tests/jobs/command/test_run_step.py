@@ -252,6 +252,7 @@ def test_a_program_that_has_read_enough_of_a_pipe_is_no_failure() -> None:
         "main() {{ first && echo more; }}\nfirst() {{ cat {x} /dev/zero | head -n 1; }}\nmain",
         'v="$(set -e; cat {x} /dev/zero | head -n 1; echo more)"; e=$?; echo "$v"; exit $e',
         "cat > /dev/null <<EOF\ndon't\nEOF\ncat {x} /dev/zero | head -n 1 && echo more",
+        "cat {x} /dev/zero | head -n 1; case $? in 0) echo more;; *) exit $?;; esac",
     ],
 )
 def test_where_something_depends_on_a_broken_pipe_it_is_a_failure(text: str) -> None:
@@ -287,6 +288,34 @@ def test_where_nothing_depends_on_a_broken_pipe_it_is_no_failure(text: str) -> N
 def test_what_stands_behind_a_comment_is_done() -> None:
     """A program must not take the place of a shell that has more to do."""
     assert run("cat {x} # all of it\ncat {x}", 0, 2) == {"stdout": 2 * b"0\n1x\n"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sed s/\\ #.*// {x}; cat {x}",
+        "sed s/\\ #.*// {x} | sort; cat {x}",
+        "sed \\\n s/0/1/ {x}; cat {x}",
+        "sed s/\\\n#// {x}; cat {x}",
+        "sed s/\\\\$/#/ {x} # it's\ncat {x}",
+        "y='0 #'; echo ${{y/ #/}} | cat; cat {x}",
+        'echo "\\$(" | cat; cat {x}',
+        "sed s/0/$'\\''/ {x}; echo 'more' | cat",
+        "sed s/0/$'\\t'/ {x} | cat; cat {x}",
+    ],
+)
+def test_all_of_a_command_is_done_whatever_is_quoted_in_it(text: str) -> None:
+    """As the shell does it, of which a program must not take the place while there is more to do."""
+    Path("first.txt").write_bytes(LINES.splitlines(keepends=True)[0])
+    template = text.format(x="first.txt")
+    shell = shells.find_shell(for_pipes="|" in text).path
+    wanted = subprocess.run([shell, "-c", template], capture_output=True, check=True).stdout
+    assert run(text, 0, 1) == {"stdout": wanted}
+
+
+def test_a_failure_is_not_missed_behind_a_blank_that_is_escaped() -> None:
+    """What follows it is no comment, and so there is a pipe."""
+    assert failure("sed s/\\ #.*// {x} /nonexistent | sort").status == 2
 
 
 def test_a_failure_within_a_pipe_is_not_missed_behind_lines_that_are_given_to_a_program() -> None:

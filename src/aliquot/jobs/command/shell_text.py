@@ -36,7 +36,7 @@ _HERE_DOCUMENT = r"(?<!<)<<(?!<)"
 _FUNCTION = r"\w[ \t]*\([ \t]*\)|\bfunction[ \t]"
 _CONDITION = (
     # Where a command begins: behind an operator, or a word that a command follows.
-    r"(?:^|[\n;&|(){`]|\b(?:then|else|elif|do|time|command|builtin)\b)[ \t]*(?:if|while|until|trap|!)(?=[\s(]|$)"
+    r"(?:^|[\n;&|(){`]|\b(?:then|else|elif|do|time|command|builtin)\b)[ \t]*(?:if|while|until|case|trap|!)(?=[\s(]|$)"
     # Wherever it stands, as more than that may be before it.
     r"|(?<![\w./-])set[ \t](?:[^\n;&|]*[ \t])?(?:-[a-zA-Z]*e[a-zA-Z]*|errexit)(?!\w)"
 )
@@ -54,6 +54,9 @@ class ShellReader:
         self._previous = "\n"
         self._is_escaped = False
         self._is_comment = False
+        self._is_dollar_quoted = False  # $'...', where bash knows escapes and sh may not
+        self._is_ambiguous = False  # the shells do not agree where a quote ends
+        self._expansions = 0  # that are open: ${...}, in which "#" is no comment
         self._text: list[str] = []
         self._bare: list[str] = []
         self.is_backticked = False
@@ -72,7 +75,8 @@ class ShellReader:
     @property
     def has_operators(self) -> bool:
         """Whether there is anything but one simple command."""
-        return bool(_OPERATOR_CHARACTERS.intersection(self._bare)) and re.search(_OPERATOR, self._bare_text) is not None
+        has_some = not _OPERATOR_CHARACTERS.isdisjoint(self._bare) and re.search(_OPERATOR, self._bare_text) is not None
+        return has_some or self._is_beyond
 
     @property
     def has_pipes(self) -> bool:
@@ -95,13 +99,20 @@ class ShellReader:
     @property
     def _is_beyond(self) -> bool:
         """Whether it cannot be told what is quoted: lines that are given to a program, a quote that stays open."""
-        return len(self._inside) > 1 or re.search(_HERE_DOCUMENT, self._bare_text) is not None
+        if self._is_ambiguous or len(self._inside) > 1:
+            return True
+        return "<" in self._bare and re.search(_HERE_DOCUMENT, self._bare_text) is not None
 
     def read(self, text: str) -> None:
         """Go on over some text."""
         for character in text:
+            was_escaped = self._is_escaped
             self._read_one(character)
-            self._previous = character
+            if was_escaped:
+                # A line that goes on with the next is as if there were no end; all else is a part of a word.
+                self._previous = self._previous if character == "\n" else "x"
+            elif not self._is_escaped:
+                self._previous = character
 
     def read_word(self) -> None:
         """Go on over a path or a number that will stand here."""
@@ -114,7 +125,7 @@ class ShellReader:
     def _read_one(self, character: str) -> None:
         if self._is_comment and character != "\n":
             return
-        if self.quote == "" and character == "#" and not self._is_escaped and self._is_between_words():
+        if self.quote == "" and character == "#" and not self._is_escaped and self._may_begin_comment():
             self._is_comment = True
             return
         self._is_comment = False
@@ -122,10 +133,14 @@ class ShellReader:
         if self._is_escaped:
             self._is_escaped = False
             self.is_redirected = False
+            self._is_ambiguous = self._is_ambiguous or (self._is_dollar_quoted and character == "'")
             self._bare.append("" if character == "\n" else "_")
         elif self.quote == "'":
             if character == "'":
                 self._inside.pop()
+                self._is_dollar_quoted = False
+            elif character == "\\" and self._is_dollar_quoted:
+                self._is_escaped = True
             else:
                 self.is_redirected = False
         elif character == "\\":
@@ -138,8 +153,8 @@ class ShellReader:
         else:
             self._read_bare(character)
 
-    def _is_between_words(self) -> bool:
-        return self._previous.isspace() or self._previous in _OPERATORS
+    def _may_begin_comment(self) -> bool:
+        return not self._expansions and (self._previous.isspace() or self._previous in _OPERATORS)
 
     def _read_in_double_quotes(self, character: str) -> None:
         if character == '"':
@@ -156,6 +171,7 @@ class ShellReader:
         previous = self._previous
         if character in "'\"":
             self._inside.append(character)
+            self._is_dollar_quoted = character == "'" and previous == "$"
             self._bare.append("_")
             return
         self._bare.append(character)
@@ -166,6 +182,10 @@ class ShellReader:
             self._inside.append("")
         elif character == ")" and len(self._inside) > 1:
             self._inside.pop()
+        elif character == "{" and previous == "$":
+            self._expansions += 1
+        elif character == "}" and self._expansions:
+            self._expansions -= 1
 
 
 def quote_for_shell(word: str, quote: str) -> str:
