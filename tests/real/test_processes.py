@@ -7,6 +7,7 @@ import functools
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from aliquot.workers.nursery import Nursery, the_nursery
 from tests.real.processes import Script, children_of, is_running, kill, wait_until, wait_until_gone
 from tests.running.functions import (
     block_at,
+    block_once_at,
     block_or_fail,
     fail_on_any,
     kill_at,
@@ -233,20 +235,23 @@ def test_a_nursery_that_is_killed_again_and_again_ends_the_run(tmp_path: Path) -
         killer.join()
 
 
+def has_files(directory: Path, count: int) -> bool:
+    """Whether there are so many files in it."""
+    return len(list(directory.iterdir())) == count
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_run_goes_on_with_its_workers_killed_from_outside(tmp_path: Path, ordered: bool) -> None:
-    """Amid their work, some of them, again and again: all values arrive, each once."""
-    units = 10_000  # so many that nobody is at the last one, which must not be blamed for it twice
-    go = tmp_path / "go"
-    values: Any = aliquot.imap(
-        functools.partial(block_at, units - 1, str(go)), range(units), ordered=ordered, target_seconds=0, on=TWO
-    )
-    got = [next(values)]
-    for _ in range(3):
-        kill(children_of(the_nursery()._process))
-        got.append(next(values))
-    go.touch()
-    assert sorted(got + list(values)) == list(range(units))
+    """Both at once amid their work, again and again, each time at other units: all values arrive, each once."""
+    units = 1_000
+    function = functools.partial(block_once_at, str(tmp_path), frozenset({10, 20, 30, 510, 520, 530}))
+    values: Any = aliquot.imap(function, range(units), ordered=ordered, target_seconds=0, on=TWO)
+    with ThreadPoolExecutor(1) as consumer:  # a run whose values nobody takes waits
+        got = consumer.submit(list, values)
+        for blocked in (2, 4, 6):
+            wait_until(functools.partial(has_files, tmp_path, blocked), "both workers wait")
+            kill(children_of(the_nursery()._process))
+        assert sorted(got.result()) == list(range(units))
 
 
 def test_a_function_that_ends_every_worker_is_told_with_its_signal() -> None:

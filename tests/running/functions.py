@@ -228,10 +228,10 @@ def fail_once(directory: str, bad: int, number: int) -> int:
     return number
 
 
-def is_first(directory: str) -> bool:
+def is_first(directory: str, name: str = "first") -> bool:
     """Whether this is the first call among all processes."""
     try:
-        os.close(os.open(os.path.join(directory, "first"), os.O_CREAT | os.O_EXCL))
+        os.close(os.open(os.path.join(directory, name), os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return False
     return True
@@ -300,6 +300,13 @@ def wait_for(path: str) -> None:
 def block_at(bad: int, path: str, number: int) -> int:
     if number == bad:
         wait_for(path)
+    return number
+
+
+def block_once_at(directory: str, units: frozenset[int], number: int) -> int:
+    """Wait to be killed at each of some units, but only whoever comes there first."""
+    if number in units and is_first(directory, str(number)):
+        wait_for(os.path.join(directory, "never"))
     return number
 
 
