@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import resource
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import aliquot
-from aliquot.jobs.command import CommandError, first_pipe_bytes, large_pipe_bytes
+from aliquot.jobs.command import CommandError, NoProcessError, first_pipe_bytes, large_pipe_bytes
+from aliquot.workers import command_stepping
 from aliquot.workers.command_stepping import CommandStepper, Produced, StreamStepper, first_units, mean_unit_bytes
 from aliquot.workers.stepping import UnitError
 
@@ -129,6 +132,52 @@ def test_pipes_of_many_programs_hold_no_more_than_a_user_may_have(monkeypatch: p
                 assert held_bytes * pipes * machine_cores // cores <= 32 << 20
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert large_pipe_bytes(1) == 1 << 20
+
+
+@pytest.mark.parametrize("text", ["cat {n} > {out}", "cat {n:pipe} > {out}"])
+def test_where_there_are_too_many_processes_others_are_waited_for(
+    place: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """They may soon have ended."""
+    spawn, refused = os.posix_spawn, []
+
+    def spawn_later(*arguments: Any, **options: Any) -> int:
+        if len(refused) < 2:
+            refused.append(arguments)
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return spawn(*arguments, **options)
+
+    command = command_over(10, text)
+    monkeypatch.setattr(os, "posix_spawn", spawn_later)
+    stepper = (StreamStepper if command.mode == "stream" else CommandStepper)(command, "spool", "failed")
+    assert stepper.run(0, 10) == 10
+    assert len(refused) == 2
+    assert content_of(stepper.take()) == list(range(10))
+
+
+@pytest.mark.parametrize("given", ["{n}", "{n:pipe}"])
+def test_a_shell_that_cannot_start_a_program_for_a_moment_is_started_again(place: Path, given: str) -> None:
+    """Also where its program was fed more meanwhile: it gets all of it once more."""
+    again = "[ -e again ] || {{ touch again; echo sh: 1: Cannot fork >&2; exit 2; }}; cat read > {out}"
+    command = command_over(10, f"cat {given} > read; {again}")
+    stepper = (StreamStepper if command.mode == "stream" else CommandStepper)(command, "spool", "failed")
+    if isinstance(stepper, StreamStepper):
+        fed_by(stepper, 10)
+    else:
+        stepper.run(0, 10)
+    assert content_of(stepper.take()) == list(range(10))
+
+
+def test_where_there_are_too_many_processes_for_long_the_run_ends(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No unit is to blame."""
+    monkeypatch.setattr(command_stepping, "_MOST_WAITED_SECONDS", 0.1)
+    stepper = CommandStepper(
+        command_over(10, "cat {n} > {out}; echo sh: 1: Cannot fork >&2; exit 2"), "spool", "failed"
+    )
+    with pytest.raises(UnitError) as caught:
+        stepper.run(0, 10)
+    assert isinstance(caught.value.error, NoProcessError)
+    assert not list((place / "spool").iterdir())
 
 
 def test_an_output_that_is_a_link_within_its_place_is_the_file(place: Path) -> None:

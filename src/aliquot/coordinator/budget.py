@@ -113,7 +113,8 @@ class Budget:
                 self._share_bytes = max(self._share_bytes, self.total_bytes // workers)
             return False
         has_shrunk = self._share_bytes > self._equal_share_bytes
-        if has_shrunk and not 0 < peak_bytes <= self._equal_share_bytes:
+        # A worker may have a larger share from before.
+        if peak_bytes > self._equal_share_bytes or (has_shrunk and not peak_bytes):
             return False
         self._has_fitting = True
         self._heavy_reports = 0

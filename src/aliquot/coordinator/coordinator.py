@@ -668,11 +668,11 @@ class Coordinator:
         fair = self._outlook.equal_units(waiting_units, undone_units, missing_workers, now_seconds)
         least = self._outlook.typical_units_in(_OVERHEADS_AT_THE_END * overhead, worker) or 1.0
         if kept_back * fair > least:
-            fair *= 1 - kept_back
+            fair = max(least, (1 - kept_back) * fair)
         most = self._outlook.typical_units_in(max(self._round_seconds, _OVERHEADS_A_ROUND * overhead), worker)
         if most is None:
             most = self.expected_units / (_FIRST_ROUNDS * self._expected_workers)
-        units = max(1, math.ceil(min(max(fair, least), most)))
+        units = max(1, math.ceil(min(fair, most)))
         if to_be_found:
             return min(units, equal)
         # What would be left may take no longer than to begin with it.

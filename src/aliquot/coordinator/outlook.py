@@ -250,7 +250,7 @@ class Outlook:
         # A report counts for as many as it is long beside all before it: else what a few short steps took, most of
         # which may have been overhead, would be believed of long ones.
         reports = _REPORTS_TO_RATE_BY * max(1, len(self._workers))
-        fade = (1 - 1 / reports) ** max(1.0, reports * seconds / (self._rate_seconds or seconds))
+        fade = (1 - 1 / reports) ** min(reports, max(1.0, reports * seconds / (self._rate_seconds or seconds)))
         self._rate_units = self._rate_units * fade + units
         self._rate_seconds = self._rate_seconds * fade + seconds
         worker.ready_seconds = now_seconds

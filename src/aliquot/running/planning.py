@@ -137,11 +137,18 @@ def plan_job(job: Job, options: Options) -> Plan:
     )
 
 
+def _first_units(command: Command, options: Options, expected_units: int, workers: int) -> int:
+    from aliquot.workers.command_stepping import first_units
+
+    # A step that takes too long would be stopped, and done for nothing.
+    return 1 if options.wall_seconds else first_units(command, expected_units, workers)
+
+
 def _plan_command(command: Command, options: Options) -> Plan:
     """A program; what it writes is put together in files."""
     from aliquot.journal import RunDirectory
     from aliquot.running.keeping import keep_command
-    from aliquot.workers.command_stepping import CommandStepper, StreamStepper, first_units
+    from aliquot.workers.command_stepping import CommandStepper, StreamStepper
 
     keeping = keep_command(command, options)
     _check_set_aside(command, options)
@@ -163,7 +170,7 @@ def _plan_command(command: Command, options: Options) -> Plan:
         keeping=keeping,
         is_command=True,
         step_cores=step_cores,
-        first_units=first_units(command, expected_units, options.site.cores // step_cores),
+        first_units=_first_units(command, options, expected_units, options.site.cores // step_cores),
         usual_seconds=USUAL_SECONDS if stepper is StreamStepper else _PROGRAM_SECONDS,
     )
 

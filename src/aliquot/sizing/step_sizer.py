@@ -25,6 +25,8 @@ WITH_REST = 1.25
 _SHORTEST_SECONDS_AT_THE_END = 0.002
 # A line is not trusted farther than so many times the largest size that was tried.
 _GROWTH = 4
+# Nor so far where a step that takes too long is stopped.
+_GROWTH_TO_BE_STOPPED = 2
 # Where that one took so little time that many more units cannot take too long, farther, up to this; and up to the other
 # where nearly all of it was overhead. While sizes are tried, of which less is known, up to a part of too long.
 _GROWTH_OF_SHORT_STEPS = 64
@@ -32,13 +34,16 @@ _GROWTH_OF_OVERHEAD = 16
 _SHORT_PART = 1 / 2
 # Where a much larger size cannot be tried, one so many times as small is, or a single unit.
 _SMALLER = 16
-# So many different sizes are tried before the line is used at all; or two, if one is so many times the other.
+# So many different sizes are tried before the line is used at all; or two, if one is so many times the other, or takes
+# as long as a step may.
 _SIZES_TO_TRY = 3
 _FAR_APART = 32
 # One step of so many is twice as large as it would be: what larger ones cost is otherwise never seen again.
 _STEPS_A_PROBE = 8
 # No single step takes more than this part of a span while nothing is known.
 _FIRST_PART = 16
+# Nor more than this part where it is said what one should hold.
+_FIRST_PART_OF_MEMORY = 256
 # Once it is known how long a step can take at most, a larger part: of few units, three sizes could else not be tried.
 _NEXT_PART = 8
 
@@ -114,9 +119,12 @@ class StepSizer:
     def is_trying(self) -> bool:
         """Whether it still tries sizes, and so should hear of each step at once."""
         time = self.time
-        if time.size_classes >= _SIZES_TO_TRY:
+        if time.size_classes < 2:
+            return True
+        if time.size_classes >= _SIZES_TO_TRY or time.largest_units >= _FAR_APART * time.smallest_units:
             return False
-        return time.size_classes < 2 or time.largest_units < _FAR_APART * time.smallest_units
+        # Larger ones would take too long.
+        return (time.measured(time.largest_units) or 0.0) < min(self._longest_seconds, self._most_seconds)
 
     @property
     def is_weighing(self) -> bool:
@@ -214,7 +222,8 @@ class StepSizer:
     def _smaller_than_tried(self) -> float | None:
         """A size below all that were tried, where even the smallest of them took too long to tell anything."""
         smallest = self.time.smallest_units
-        if smallest > 1 and (self.time.measured(smallest) or 0.0) > self._longest_seconds:
+        too_long_seconds = min(self._longest_seconds, self._most_seconds)
+        if smallest > 1 and (self.time.measured(smallest) or 0.0) > too_long_seconds:
             return smallest / _GROWTH
         return None
 
@@ -227,12 +236,25 @@ class StepSizer:
             unit_seconds = (self.time.measured(tried) or 0.0) / tried
             short_enough = self._longest_seconds / unit_seconds if unit_seconds > 0 else remaining_units
             most = max(most, min(short_enough, remaining_units // _NEXT_PART))
-        most = min(most, self.fitting_units)
+        most = min(most, self.fitting_units, self._units_in_time())
+        if self._target_bytes is not None and self.memory.is_empty:
+            most = min(most, remaining_units // _FIRST_PART_OF_MEMORY)
         smallest = self.time.smallest_units
         if is_end and most < _GROWTH * tried and wanted > tried and smallest >= _GROWTH:
             # Much larger ones are out of question: a much smaller one tells the overhead as well.
             wanted = smallest / _SMALLER
-        return max(1, int(min(wanted, most)))
+        units = max(1, int(min(wanted, most)))
+        return remaining_units if remaining_units <= min(WITH_REST * units, self.fitting_units) else units
+
+    def _units_in_time(self) -> float:
+        """Up to how many units may be tried where a step that takes too long is stopped."""
+        tried = self.time.largest_units
+        if not tried or self._most_seconds == float("inf"):
+            return float("inf")
+        by_rate = tried * self._most_seconds / max(self.time.measured(tried) or 0.0, 1e-9)
+        # It may all be overhead, in which case more units take no longer.
+        by_line = self._units_in(self._most_seconds) if self.time.size_classes > 1 else float("inf")
+        return max(by_rate, min(_GROWTH_TO_BE_STOPPED * tried, by_line))
 
     def _units_in(self, seconds: float) -> float:
         per_unit = self.time.per_unit
@@ -250,9 +272,11 @@ class StepSizer:
         else:
             by_time = longest_seconds / max(took_seconds - self.time.overhead, took_seconds / 2, 1e-9)
         growth = max(_GROWTH, min(_GROWTH_OF_SHORT_STEPS, by_time))
-        # By two sizes at least.
-        is_overhead = self.time.size_classes > 1 and (
-            self.time.predict(_GROWTH_OF_OVERHEAD * largest) < 2 * max(took_seconds, self._longest_seconds / 4)
+        # By two sizes at least, and where a mistake costs no more than a long step.
+        is_overhead = (
+            self.time.size_classes > 1
+            and self._most_seconds == float("inf")
+            and self.time.predict(_GROWTH_OF_OVERHEAD * largest) < 2 * max(took_seconds, self._longest_seconds / 4)
         )
         return max(growth, _GROWTH_OF_OVERHEAD) if is_overhead else growth
 

@@ -13,7 +13,15 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from aliquot.jobs.command import CommandError, Stream, first_pipe_bytes, large_pipe_bytes, run_step, size_of
+from aliquot.jobs.command import (
+    CommandError,
+    NoProcessError,
+    Stream,
+    first_pipe_bytes,
+    large_pipe_bytes,
+    run_step,
+    size_of,
+)
 from aliquot.outputs import OutputError, Rule, find_rule, join_pieces
 from aliquot.outputs.errors import naming
 from aliquot.workers.stepping import UnitError
@@ -32,6 +40,9 @@ _UNITS_TO_WEIGH = 10_000
 # A program is fed so many times as long at least as it took it to begin to read, before its results are taken.
 _STREAM_STARTUPS = 50
 _SHORTEST_FED_SECONDS, _LONGEST_FED_SECONDS = 0.02, 0.1
+# Where there are too many processes, others may soon have ended.
+_MOST_WAITED_SECONDS = 10.0
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
 # A program that fails with less room than this on the disk has failed for want of it.
 _FULL_BYTES = 256 << 10
 # However fast a program reads, it is fed no more at once than this part of what its pipe holds.
@@ -69,6 +80,20 @@ class CommandStepper:
         return (type(self), (self._command, self._spool, self._failed, self._cores))
 
     def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
+        """Run the program on these units, also where the system starts no process for a moment."""
+        waited_seconds, pause_seconds = 0.0, _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return self._run(start, stop, patience_seconds)
+            except UnitError as failure:
+                if not isinstance(failure.error, NoProcessError) or waited_seconds >= _MOST_WAITED_SECONDS:
+                    raise
+                stop = failure.stop  # a program may have been fed more
+            time.sleep(pause_seconds)
+            waited_seconds += pause_seconds
+            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+
+    def _run(self, start: int, stop: int, patience_seconds: float | None) -> int:
         """Start the program, and wait for its end."""
         place = self._place_of(start)
         try:
@@ -192,7 +217,7 @@ class StreamStepper(CommandStepper):
         self.units_at_once = 1
         self.claim_more: Callable[[int, Callable[[float], bool], float], tuple[int, int]] = lambda *_: (0, 0)
 
-    def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
+    def _run(self, start: int, stop: int, patience_seconds: float | None) -> int:
         """Feed a program until there is no more for it, or long enough; then wait for its end."""
         place = self._place_of(start)
         began, startup_seconds = time.perf_counter(), 0.0

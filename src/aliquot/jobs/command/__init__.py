@@ -8,7 +8,7 @@ step         the files of a process, and how it ended    shells: starting and ki
 """
 
 from aliquot.jobs.command.command import Command, have_header_row
-from aliquot.jobs.command.error import CommandError
+from aliquot.jobs.command.error import CommandError, NoProcessError
 from aliquot.jobs.command.feeding import first_pipe_bytes, large_pipe_bytes
 from aliquot.jobs.command.process import run_step
 from aliquot.jobs.command.step import size_of
@@ -18,6 +18,7 @@ from aliquot.jobs.command.template import Template
 __all__ = [
     "Command",
     "CommandError",
+    "NoProcessError",
     "Stream",
     "Template",
     "first_pipe_bytes",

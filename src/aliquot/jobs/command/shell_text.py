@@ -26,6 +26,7 @@ _NO_COMMAND_FOLLOWS = frozenset(("for", "case", "function", "[["))
 # Programs that start the program that they are given.
 _STARTERS = frozenset(("env", "nice", "nohup", "stdbuf", "timeout", "xargs"))
 _OPERATORS = frozenset("|&;()")
+_BLANKS = frozenset(" \t\n")  # to the shell; Python knows more of them
 _OPERATOR_CHARACTERS = _OPERATORS | frozenset("\n`")
 _PLAIN_WORD = re.compile(r"[\w./+-]+\Z")
 # These are looked for in what stands outside of quotes and comments. Each is compiled where it is needed: most commands
@@ -34,12 +35,15 @@ _OPERATOR = r"[\n;`]|(?<![<>])[|&()]"
 _PIPE = r"(?<![|>])\|(?!\|)"
 _HERE_DOCUMENT = r"(?<!<)<<(?!<)"
 _FUNCTION = r"\w[ \t]*\([ \t]*\)|\bfunction[ \t]"
+# Where a command begins: behind an operator, or a word that a command follows.
+_BEGINNING = r"(?:^|[\n;&|(){`]|\b(?:then|else|elif|do|time|command|builtin)\b)[ \t]*"
 _CONDITION = (
-    # Where a command begins: behind an operator, or a word that a command follows.
-    r"(?:^|[\n;&|(){`]|\b(?:then|else|elif|do|time|command|builtin)\b)[ \t]*(?:if|while|until|case|trap|!)(?=[\s(]|$)"
+    _BEGINNING + r"(?:case|trap|!)(?=[\s(]|$)"
     # Wherever it stands, as more than that may be before it.
     r"|(?<![\w./-])set[ \t](?:[^\n;&|]*[ \t])?(?:-[a-zA-Z]*e[a-zA-Z]*|errexit)(?!\w)"
 )
+_BRANCH = _BEGINNING + r"(?:if|elif|while|until)(?=[\s(]|$)"
+_BRANCH_ON_A_PIPE = _BRANCH + r"(?:(?!\b(?:then|do)\b).)*?" + _PIPE
 
 
 class ShellReader:
@@ -81,20 +85,30 @@ class ShellReader:
     @property
     def has_pipes(self) -> bool:
         """Whether there are pipes, or may be some."""
-        return "|" in self._text and re.search(_PIPE, self.text if self._is_beyond else self._bare_text) is not None
+        return "|" in self._text and re.search(_PIPE, self._shell_text) is not None
 
     @property
     def has_conditions(self) -> bool:
         """Whether some of it is done only if a pipe ends well, or badly, as far as the text shows it."""
-        bare = self._bare_text
-        pipe = re.search(_PIPE, bare)
-        behind = bare if re.search(_FUNCTION, bare) else bare[pipe.end() :] if pipe else ""
-        return self._is_beyond or "&&" in behind or "||" in behind or re.search(_CONDITION, bare) is not None
+        text = self._shell_text
+        pipe = re.search(_PIPE, text)
+        if pipe is None:
+            return False
+        # What a function does may be asked for anywhere.
+        has_functions = re.search(_FUNCTION, text) is not None
+        behind = text if has_functions else text[pipe.end() :]
+        condition = f"{_CONDITION}|{_BRANCH if has_functions else _BRANCH_ON_A_PIPE}"
+        return "&&" in behind or "||" in behind or re.search(condition, text, re.DOTALL) is not None
 
     @property
     def _bare_text(self) -> str:
         """What stands outside of quotes and comments; "_" stands for what was quoted."""
         return "".join(self._bare)
+
+    @property
+    def _shell_text(self) -> str:
+        """What the shell reads as such; where it cannot be told what is quoted, all."""
+        return self.text if self._is_beyond else self._bare_text
 
     @property
     def _is_beyond(self) -> bool:
@@ -123,7 +137,7 @@ class ShellReader:
             self._bare.append("_")
 
     def _read_one(self, character: str) -> None:
-        if self._is_comment and character != "\n":
+        if self._is_comment and character != "\n" and not (character == "`" and self.is_backticked):
             return
         if self.quote == "" and character == "#" and not self._is_escaped and self._may_begin_comment():
             self._is_comment = True
@@ -154,7 +168,7 @@ class ShellReader:
             self._read_bare(character)
 
     def _may_begin_comment(self) -> bool:
-        return not self._expansions and (self._previous.isspace() or self._previous in _OPERATORS)
+        return not self._expansions and (self._previous in _BLANKS or self._previous in _OPERATORS)
 
     def _read_in_double_quotes(self, character: str) -> None:
         if character == '"':

@@ -11,7 +11,6 @@ import os
 import shlex
 import signal
 import sys
-import time
 from typing import NamedTuple
 
 from aliquot.jobs.command.error import NoProcessError
@@ -23,9 +22,8 @@ _BROKEN_PIPE_STATUS = 128 + signal.SIGPIPE
 _PEAK_BYTES = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
-# The system has too many processes or open files. Others may soon have ended.
+# The system has too many processes or open files.
 _TOO_MANY = frozenset((errno.EAGAIN, errno.EMFILE, errno.ENFILE))
-_MOST_WAITED_SECONDS, _WAIT_SECONDS = 10.0, 0.05
 
 
 class Ended(NamedTuple):
@@ -86,18 +84,14 @@ def start_process(arguments: list[str], *, stdout: str | None, stderr: str) -> i
     if stdout is not None:
         how = os.O_APPEND if stdout == stderr else os.O_TRUNC
         files.append((os.POSIX_SPAWN_OPEN, 1, stdout, os.O_WRONLY | os.O_CREAT | how, 0o666))
-    deadline_seconds = time.monotonic() + _MOST_WAITED_SECONDS
-    while True:
-        try:
-            return os.posix_spawn(
-                arguments[0], arguments, os.environb, file_actions=files, setsigdef=_RESTORED_SIGNALS, setsigmask=()
-            )
-        except OSError as error:
-            if error.errno not in _TOO_MANY:
-                raise
-            if time.monotonic() >= deadline_seconds:
-                raise no_process_error(os.strerror(error.errno)) from error
-            time.sleep(_WAIT_SECONDS)
+    try:
+        return os.posix_spawn(
+            arguments[0], arguments, os.environb, file_actions=files, setsigdef=_RESTORED_SIGNALS, setsigmask=()
+        )
+    except OSError as error:
+        if error.errno not in _TOO_MANY:
+            raise
+        raise no_process_error(os.strerror(error.errno)) from error
 
 
 def no_process_error(reason: str) -> NoProcessError:

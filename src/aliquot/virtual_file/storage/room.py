@@ -74,4 +74,13 @@ def _renew() -> None:
     _within, _limit = 0, None
 
 
-os.register_at_fork(after_in_child=_renew)
+def _hold() -> None:
+    _lock.acquire()
+
+
+def _let_go() -> None:
+    _lock.release()
+
+
+# Not while another thread lifts or sets it.
+os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_renew)
