@@ -116,7 +116,9 @@ def test_any_file_name_is_good(name: str) -> None:
     """For the source, the directory, and between quotes."""
     write(Path(name), LINES)
     os.mkdir(f"dir {name}")
-    for number, text in enumerate(["cat {x}", "cat '{x}'", 'cat "{x}"', "cat < {x}", "cat {x:source}; : {units}"]):
+    case = 'printf "%s\\n" "$(case x in x) cat {x};; esac)"'
+    texts = ("cat {x}", "cat '{x}'", 'cat "{x}"', "cat < {x}", "cat {x:source}; : {units}", case)
+    for number, text in enumerate(texts):
         found = run(text, place=f"dir {name}/{number}", split={"x": name}, directory=f"dir {name}")
         assert found == {"stdout": LINES}
 
@@ -311,6 +313,8 @@ def test_what_stands_behind_a_comment_is_done() -> None:
         "sed s/0/$'\\''/ {x}; echo 'more' | cat",
         "sed s/0/$'\\t'/ {x} | cat; cat {x}",
         "/bin/echo a\u00a0#b; cat {x}",
+        'sed "s/0/${{X:-"a # b"}}/" {x}; cat {x}',
+        'sed "s/0/${{X:-"a # b"}}/" {x} | cat; cat {x}',
         "/bin/echo a\v#b; cat {x}",
     ],
 )
@@ -321,6 +325,13 @@ def test_all_of_a_command_is_done_whatever_is_quoted_in_it(text: str) -> None:
     shell = shells.find_shell(for_pipes="|" in text).path
     wanted = subprocess.run([shell, "-c", template], capture_output=True, check=True).stdout
     assert run(text, 0, 1) == {"stdout": wanted}
+
+
+@pytest.mark.parametrize("text", ['echo "a\\tb" | cat; : {x}', "echo {{1,2}} a{{b,c}}d | cat; : {x}"])
+def test_what_a_command_means_does_not_depend_on_whether_it_has_a_pipe(text: str) -> None:
+    """Though a shell runs it that can tell of failures within a pipe."""
+    wanted = subprocess.run(["/bin/sh", "-c", text.format(x="x")], capture_output=True, check=True).stdout
+    assert run(text) == {"stdout": wanted}
 
 
 def test_a_failure_is_not_missed_behind_a_blank_that_is_escaped() -> None:

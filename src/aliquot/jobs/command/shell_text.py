@@ -61,6 +61,8 @@ class ShellReader:
         self._is_dollar_quoted = False  # $'...', where bash knows escapes and sh may not
         self._is_ambiguous = False  # the shells do not agree where a quote ends
         self._expansions = 0  # that are open: ${...}, in which "#" is no comment
+        self._quoted_expansions = 0  # that were opened in the double quotes that are open
+        self._opened: list[int] = []  # where in the bare text the parentheses stand that are open
         self._text: list[str] = []
         self._bare: list[str] = []
         self.is_backticked = False
@@ -168,15 +170,23 @@ class ShellReader:
             self._read_bare(character)
 
     def _may_begin_comment(self) -> bool:
-        return not self._expansions and (self._previous in _BLANKS or self._previous in _OPERATORS)
+        if self._expansions or self._is_ambiguous:
+            return False
+        return self._previous in _BLANKS or self._previous in _OPERATORS
 
     def _read_in_double_quotes(self, character: str) -> None:
         if character == '"':
             self._inside.pop()
+            # "${x:-"a b"}": to some shells, this one opens another quote.
+            self._is_ambiguous = self._is_ambiguous or self._quoted_expansions > 0
+            self._quoted_expansions = 0
         elif character == "(" and self._previous == "$":
-            self._inside.append("")
-            self._bare.append(character)
+            self._open_parenthesis()
         else:
+            if character == "{" and self._previous == "$":
+                self._quoted_expansions += 1
+            elif character == "}" and self._quoted_expansions:
+                self._quoted_expansions -= 1
             self.is_redirected = False
             if self.is_backticked:
                 self._bare.append(character)
@@ -188,18 +198,32 @@ class ShellReader:
             self._is_dollar_quoted = character == "'" and previous == "$"
             self._bare.append("_")
             return
+        if character == "(":
+            self._open_parenthesis()
+            self.is_redirected = False
+            return
         self._bare.append(character)
         if character in " \t":
             return
         self.is_redirected = character == "<" and previous != "<"
-        if character == "(":
-            self._inside.append("")
-        elif character == ")" and len(self._inside) > 1:
-            self._inside.pop()
+        if character == ")" and len(self._inside) > 1:
+            self._close_parenthesis()
         elif character == "{" and previous == "$":
             self._expansions += 1
         elif character == "}" and self._expansions:
             self._expansions -= 1
+
+    def _open_parenthesis(self) -> None:
+        self._inside.append("")
+        self._opened.append(len(self._bare))
+        self._bare.append("(")
+
+    def _close_parenthesis(self) -> None:
+        within = "".join(self._bare[self._opened[-1] :])
+        if len(re.findall(r"\bcase\b", within)) > len(re.findall(r"\besac\b", within)):
+            return  # it ends a pattern
+        self._inside.pop()
+        self._opened.pop()
 
 
 def quote_for_shell(word: str, quote: str) -> str:

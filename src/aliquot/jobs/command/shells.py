@@ -19,6 +19,8 @@ _SH = "/bin/sh"
 # What Python ignores, and programs expect to die of.
 _RESTORED_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
 _BROKEN_PIPE_STATUS = 128 + signal.SIGPIPE
+# What bash makes of "a\\tb" and {a,b} is to be the same whether a command has a pipe or not.
+_LIKE_SH = "shopt -s xpg_echo; set +o braceexpand"
 _PEAK_BYTES = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
@@ -69,6 +71,8 @@ def write_script(command: str, *, shell: Shell, directory: str | None, is_simple
         command = f"exec {command}"  # one process less
     if shell.has_pipefail:
         command = f"set -o pipefail\n{command}"
+    if shell.path != _SH:
+        command = f"{_LIKE_SH}\n{command}"
     return command if directory is None else f"cd -- {shlex.quote(directory)} || exit\n{command}"
 
 
