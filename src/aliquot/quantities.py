@@ -49,6 +49,14 @@ def number_of(count: int, noun: str) -> str:
     return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
 
 
+def time_left(left_units: int, units_a_second: float, unreported_seconds: float) -> float:
+    """How long units will take of which some were done already in a time that was not reported on.
+
+    What takes longer than expected is expected to take as much longer again.
+    """
+    return abs(left_units / units_a_second - unreported_seconds)
+
+
 def as_count(number: Any, name: str, rule: str) -> int:
     """A whole number of at least one, of whatever type; refused with a rule where it is not."""
     try:

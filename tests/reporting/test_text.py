@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from aliquot.reporting.about import About
 from aliquot.reporting.story import Event, tell_story
 from aliquot.reporting.text import MOST_LINES, report_lines, status_lines
-from tests.reporting.stories import GB, an_afternoon, many_reports, report, sitting, span
+from tests.reporting.stories import GB, an_afternoon, joined, many_reports, report, sitting, span
 
 RUN = About("out.sam", "bwa mem ref.fa {reads} > {sam}", "running", units=1000)
 
@@ -100,6 +102,17 @@ def test_status_says_how_far_and_how_long_by_the_last_minute() -> None:
         "1 worker on 1 core",
         "held by process 7 on node3 since noon",
     ]
+
+
+@pytest.mark.parametrize(
+    ("now_seconds", "left"), [(3.0, "17.0 s"), (10.0, "10.0 s"), (22.0, "2.0 s"), (70.0, "50.0 s")]
+)
+def test_the_time_left_gets_shorter_while_long_steps_run(now_seconds: float, left: str) -> None:
+    """Though nothing is reported; what takes longer than expected is expected to take as much longer again."""
+    events = [sitting(0.0, 2), joined(0.0, 0), joined(0.0, 1), span(0.0, 0, 0, 500), span(0.0, 1, 500, 1000)]
+    events += [report(1.0, 0, 0, 25), report(1.0, 1, 500, 525)]
+    lines = status_lines(tell_story(events, wall_seconds=now_seconds), RUN, "process 7")
+    assert lines[2].endswith(f", about {left} left")
 
 
 def test_status_of_a_run_that_nobody_holds_says_how_to_go_on() -> None:

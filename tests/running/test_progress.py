@@ -20,23 +20,25 @@ class Halfway:
         for worker in range(2):
             self._tell(WorkerJoined(worker))
 
-    def advance(self, start: int, stop: int, steps: int, peak_bytes: float = 5e6) -> None:
+    def advance(self, start: int, stop: int, steps: int, now_seconds: float = 10.0, *, worker: int = 0) -> None:
+        """A worker reports some units; its span is half of all."""
         self._tell(
             Progressed(
-                0,
-                0,
+                worker,
+                worker,
                 start,
                 stop,
                 1,
                 steps=steps,
                 busy_seconds=1.0,
-                peak_bytes=((float(stop - start), peak_bytes, 1.0),),
-            )
+                peak_bytes=((float(stop - start), 4.5e6, 1.0),),
+            ),
+            now_seconds,
         )
 
-    def _tell(self, event: WorkerJoined | Progressed) -> None:
-        commands = self.coordinator.handle(event, 0.0)
-        self.tally.note(event, commands, 0.0)
+    def _tell(self, event: WorkerJoined | Progressed, now_seconds: float = 0.0) -> None:
+        commands = self.coordinator.handle(event, now_seconds)
+        self.tally.note(event, commands, now_seconds)
 
 
 def facts_after(run: Halfway, seconds: float) -> list[str]:
@@ -50,13 +52,14 @@ def facts_after(run: Halfway, seconds: float) -> list[str]:
 def test_the_facts_are_units_rate_step_workers_memory_and_time_left() -> None:
     """In the words and units of a person."""
     run = Halfway()
-    run.advance(0, 200, steps=50)
+    run.advance(0, 100, steps=25)
+    run.advance(500, 600, steps=25, worker=1)
     assert facts_after(run, 10.0) == [
         "200 of 1,000 units (20%)",
         "20/s",
         "4 a step",
         "2 workers",
-        "5.0 MB",
+        "9.0 MB",
         "40.0 s left",
     ]
 
@@ -102,13 +105,14 @@ def test_the_least_important_is_left_out_first() -> None:
 def test_a_usual_run_is_told_with_its_time_left_on_eighty_columns() -> None:
     """With the bar, the rate and the memory."""
     run = Halfway()
-    run.advance(0, 200, steps=50)
+    run.advance(0, 100, steps=25)
+    run.advance(500, 600, steps=25, worker=1)
     pace = Pace()
     pace.note(Halfway().coordinator, 0.0)
     pace.note(run.coordinator, 10.0)
     line = drawn("count_bases", find_facts(run.coordinator, run.tally, pace), 80)
     assert line.startswith("count_bases ━")
-    assert line.endswith("200 of 1,000 units (20%), 20/s, 5.0 MB, 40.0 s left")
+    assert line.endswith("200 of 1,000 units (20%), 20/s, 9.0 MB, 40.0 s left")
 
 
 def test_before_anything_is_done_no_rate_is_made_up() -> None:
@@ -120,7 +124,8 @@ def test_before_anything_is_done_no_rate_is_made_up() -> None:
 def test_a_slow_rate_is_told_too() -> None:
     """Less than one a second is not zero a second."""
     run = Halfway()
-    run.advance(0, 2, steps=2)
+    run.advance(0, 1, steps=1, now_seconds=100.0)
+    run.advance(500, 501, steps=1, now_seconds=100.0, worker=1)
     assert "0.02/s" in facts_after(run, 100.0)
 
 
@@ -128,14 +133,28 @@ def test_the_rate_is_that_of_late() -> None:
     """Where units have become dearer, the time that is left is longer, and so honest."""
     run, pace = Halfway(), Pace()
     pace.note(run.coordinator, 0.0)
-    run.advance(0, 400, steps=4)
+    for worker in range(2):
+        run.advance(500 * worker, 500 * worker + 200, steps=2, now_seconds=1.0, worker=worker)
     pace.note(run.coordinator, 1.0)
-    for second in range(1, 100):
-        run.advance(399 + second, 400 + second, steps=1)
-        pace.note(run.coordinator, 1.0 + second)
-    assert pace.units_a_second == pytest.approx(1.0)
+    for second in range(2, 102):
+        for worker in range(2):
+            run.advance(500 * worker + 198 + second, 500 * worker + 199 + second, 1, float(second), worker=worker)
+        pace.note(run.coordinator, float(second))
+    assert pace.units_a_second == pytest.approx(2.0)
     assert pace.units_a_step == pytest.approx(1.0)
-    assert "8 min 21 s left" in describe(run.coordinator, run.tally, pace)
+    assert "3 min 20 s left" in describe(run.coordinator, run.tally, pace)
+
+
+@pytest.mark.parametrize(("now_seconds", "left"), [(3.0, "17.0 s"), (10.0, "10.0 s"), (18.5, "1.5 s"), (22.0, "2.0 s")])
+def test_the_time_left_gets_shorter_while_long_steps_run(now_seconds: float, left: str) -> None:
+    """Though nothing is reported; what takes longer than expected is expected to take as much longer again."""
+    run, pace = Halfway(), Pace()
+    pace.note(run.coordinator, 0.0)
+    for worker in range(2):
+        run.advance(500 * worker, 500 * worker + 25, steps=1, now_seconds=1.0, worker=worker)
+    for half in range(2, int(2 * now_seconds) + 1):
+        pace.note(run.coordinator, half / 2)
+    assert describe(run.coordinator, run.tally, pace)[-1] == f"{left} left"
 
 
 def test_what_an_earlier_sitting_has_done_is_not_counted_as_fast() -> None:
@@ -169,7 +188,8 @@ def test_a_long_run_prints_a_line_now_and_then(capsys: pytest.CaptureFixture[str
     """After ten seconds, and then every half minute, on stderr."""
     run, lines = Halfway(), Lines("work")
     lines.update(run.coordinator, run.tally, 1000.0)
-    run.advance(0, 200, steps=50)
+    for worker in range(2):
+        run.advance(500 * worker, 500 * worker + 100, steps=25, now_seconds=1010.0, worker=worker)
     for seconds in range(101):
         lines.update(run.coordinator, run.tally, 1000.0 + seconds)
     out, err = capsys.readouterr()

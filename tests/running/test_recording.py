@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +68,20 @@ def test_what_comes_just_behind_a_commit_is_committed_soon(journal: Journal, sin
     assert recorder.due_seconds == pytest.approx(100.02)
     recorder.keep_up(100.02)
     assert certain(tmp_path)[0] == 20
+
+
+def test_a_run_that_is_killed_amid_a_long_step_has_taken_that_long(journal: Journal, tmp_path: Path) -> None:
+    """Not only up to its last report: what was cut off is in the report of the run that goes on."""
+    recorder = JournalRecorder(journal, None, time.monotonic() - 50)
+    recorder.note(PROGRESSED, [], 100.0)
+    recorder.keep_up(100.0)
+    recorder._began_seconds -= 25
+    recorder.keep_up(100.5)
+    with Journal.open(str(tmp_path / "journal.sqlite"), read_only=True) as known:
+        assert known.get("run_seconds") == pytest.approx(50, abs=5)
+    recorder.keep_up(101.1)
+    with Journal.open(str(tmp_path / "journal.sqlite"), read_only=True) as known:
+        assert known.get("run_seconds") == pytest.approx(75, abs=5)
 
 
 def test_what_was_appended_is_brought_to_the_disk_soon(journal: Journal, sink: OutputsSink, tmp_path: Path) -> None:

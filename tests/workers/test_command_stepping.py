@@ -139,7 +139,8 @@ def test_where_there_are_too_many_processes_others_are_waited_for(
     place: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     """They may soon have ended."""
-    spawn, refused = os.posix_spawn, []
+    spawn = os.posix_spawn
+    refused: list[object] = []
 
     def spawn_later(*arguments: Any, **options: Any) -> int:
         if len(refused) < 2:

@@ -171,6 +171,11 @@ class Coordinator:
         """What was given up."""
         return self._failed
 
+    def unreported_seconds(self, now_seconds: float) -> float:
+        """For how long workers have been working on what they have not reported yet, on the average of all."""
+        running = (worker.ready_seconds for worker in self._workers.values() if worker.state == "running")
+        return sum(max(0.0, now_seconds - since) for since in running) / max(1, len(self._workers))
+
     def wake_seconds(self, now_seconds: float) -> float | None:
         """When to send `Ticked`, if nothing else happens: only while a worker is idle and others are not.
 

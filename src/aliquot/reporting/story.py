@@ -76,6 +76,7 @@ class Totals(NamedTuple):
     set_aside_units: int
     wall_seconds: float
     cores: int
+    places: int  # workers that there are at once
     workers: int  # there at the end
     lost_workers: int
     reports: int
@@ -90,6 +91,7 @@ class Totals(NamedTuple):
     stopped_seconds: float
     wasted_seconds: float
     overhead_seconds: float
+    unreported_seconds: float  # of those
     idle_seconds: float
     peak_bytes: int
     allowed_bytes: int
@@ -335,6 +337,7 @@ class _Teller:
             set_aside_units=sum(item.stop - item.start for item in self._missing(cover)),
             wall_seconds=wall_seconds,
             cores=self._sittings[-1].cores if self._sittings else 0,
+            places=self._sittings[-1].places if self._sittings else 1,
             workers=workers_here,
             lost_workers=self._lost_workers,
             reports=len(self._pieces),
@@ -349,6 +352,7 @@ class _Teller:
             stopped_seconds=spent["stopped"],
             wasted_seconds=spent["failed"] + spent["lost"],
             overhead_seconds=spent["startup"] + spent["steals"] + spent["between"] + spent["open"],
+            unreported_seconds=spent["open"],
             idle_seconds=spent["waiting"] + spent["end"] + spent["finishing"] + absent_seconds,
             peak_bytes=int(max((value for _, value in self._peak_bytes), default=0)),
             allowed_bytes=self._sittings[-1].allowed_bytes if self._sittings else 0,

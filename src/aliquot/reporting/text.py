@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from aliquot.quantities import format_amount, format_bytes, format_count, format_seconds, number_of
+from aliquot.quantities import format_amount, format_bytes, format_count, format_seconds, number_of, time_left
 from aliquot.reporting.about import About, one_line
 from aliquot.reporting.losses import format_share, format_steps
 from aliquot.reporting.story import RECENT_SECONDS, SetAside, Story
@@ -76,14 +76,19 @@ def _speed(story: Story, about: About, finished_units: int, *, is_held: bool) ->
         return "nothing was reported yet"
     if not is_held or about.status == "done":
         return f"{format_rate(totals.units_per_second)} on the average"
-    recent = totals.recent_units_per_second
     over = "in the last minute" if totals.wall_seconds >= RECENT_SECONDS else "so far"
+    # What workers do now and have not reported yet is left out on both sides: a step may take as long as all before it.
+    unreported_seconds = totals.unreported_seconds / totals.places
+    recent_seconds = min(RECENT_SECONDS, totals.wall_seconds) - unreported_seconds
+    recent_units = totals.recent_units_per_second * min(RECENT_SECONDS, totals.wall_seconds)
+    if not recent_units or recent_seconds <= 0:  # in one long step, the average says more about what is to come
+        recent_units, recent_seconds = totals.units, totals.wall_seconds - unreported_seconds
+    rate = recent_units / recent_seconds if recent_seconds > 0 else totals.units_per_second
     left = ""
-    # Nothing in a minute may be one long step: the average says more about what is to come.
-    rate = recent or totals.units_per_second
     if about.units and finished_units < about.units and rate > 0:
-        left = f", about {format_seconds((about.units - finished_units) / rate)} left"
-    return f"{format_rate(recent)} {over}{left}"
+        seconds = time_left(about.units - finished_units, rate, unreported_seconds)
+        left = f", about {format_seconds(seconds)} left"
+    return f"{format_rate(totals.recent_units_per_second)} {over}{left}"
 
 
 def format_rate(units_per_second: float) -> str:

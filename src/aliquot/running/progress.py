@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from aliquot.coordinator import Coordinator
-from aliquot.quantities import format_amount, format_bytes, format_count, format_seconds
+from aliquot.quantities import format_amount, format_bytes, format_count, format_seconds, time_left
 from aliquot.running.tally import Tally
 from aliquot.sites.local.output import Output, ParentOutput, Stream
 
@@ -162,10 +163,15 @@ def fit(facts: Sequence[Fact], width: int) -> str:
 
 
 class Pace:
-    """How fast a run is lately: its units may become dearer, and its steps larger."""
+    """How fast a run is lately: its units may become dearer, and its steps larger.
+
+    What workers do before they report it is left out on both sides: a step may take as long as all before it.
+    """
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, int, int]] = deque()  # when, units done, steps
+        self._seen: deque[tuple[float, int, int]] = deque()  # the time that was reported on, units done, steps
+        self._noted_seconds = -math.inf
+        self._unreported_seconds = 0.0
 
     def note(self, coordinator: Coordinator, now_seconds: float) -> None:
         """Remember how far it is, now and then."""
@@ -173,10 +179,21 @@ class Pace:
         if not seen:
             # What an earlier sitting has done took no time of this one.
             seen.append((now_seconds, coordinator.restored_units, 0))
-        if now_seconds - seen[-1][0] >= _LATELY_SECONDS / 40:
-            seen.append((now_seconds, coordinator.done_units, coordinator.steps))
-            while len(seen) > 2 and seen[1][0] <= now_seconds - _LATELY_SECONDS:
+            self._noted_seconds = now_seconds
+        if now_seconds - self._noted_seconds < _LATELY_SECONDS / 40:
+            return
+        self._noted_seconds = now_seconds
+        self._unreported_seconds = coordinator.unreported_seconds(now_seconds)
+        until = now_seconds - self._unreported_seconds
+        if until - seen[-1][0] >= _LATELY_SECONDS / 40 or coordinator.done_units > seen[-1][1]:
+            seen.append((until, coordinator.done_units, coordinator.steps))
+            while len(seen) > 2 and seen[1][0] <= until - _LATELY_SECONDS:
                 seen.popleft()
+
+    def left_seconds(self, left_units: int) -> float | None:
+        """How long so many units will take; None where nothing is known."""
+        rate = self.units_a_second
+        return time_left(left_units, rate, self._unreported_seconds) if rate else None
 
     @property
     def units_a_second(self) -> float:
@@ -222,7 +239,7 @@ def find_facts(coordinator: Coordinator, tally: Tally, pace: Pace) -> list[Fact]
         facts.append(Fact(f"{format_bytes(tally.held_bytes)}{allowed}", 3))
     if coordinator.failed_units:
         facts.append(Fact(f"{format_count(coordinator.failed_units)} set aside", 1))
-    left = units - done - coordinator.failed_units
-    if rate:
-        facts.append(Fact(f"{format_seconds(left / rate)} left", 0))
+    left_seconds = pace.left_seconds(units - done - coordinator.failed_units)
+    if left_seconds is not None:
+        facts.append(Fact(f"{format_seconds(left_seconds)} left", 0))
     return facts

@@ -44,6 +44,8 @@ _CHECKPOINT_PART = 20
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
 # Commits cost some 50 microseconds, and what is not committed is lost with this process.
 _COMMIT_SECONDS = 0.02
+# Of a run that is killed amid long steps, it is not known for how long it had gone on by more than this.
+_LONGEST_UNKNOWN_SECONDS = 1.0
 
 
 class DurableSink(Protocol):
@@ -149,9 +151,10 @@ class JournalRecorder:
         return None if self._is_sink_certain else self._next_checkpoint_seconds
 
     def keep_up(self, now_seconds: float) -> None:
-        """Commit soon, and let pieces go now and then."""
+        """Commit soon, let pieces go now and then, and note that the run goes on, where nothing else happens."""
+        most_seconds = self._commit_seconds + _LONGEST_UNKNOWN_SECONDS
         due_seconds = self.due_seconds
-        if due_seconds is None or now_seconds < due_seconds:
+        if now_seconds < (most_seconds if due_seconds is None else min(due_seconds, most_seconds)):
             return
         if now_seconds >= self._next_checkpoint_seconds and not self._is_sink_certain:
             began = time.perf_counter()
