@@ -96,6 +96,22 @@ def test_a_mistake_is_explained(aliquot: Callable[..., Ran], arguments: tuple[st
     assert "=True" not in ran.err
 
 
+def test_options_behind_the_command_are_no_part_of_it(aliquot: Callable[..., Ran]) -> None:
+    """Unless the program has such options too, and stands there word for word."""
+    ran = aliquot(*LOOK, "--", "cat {text} > {out}", "--fresh")
+    assert ran.code == 2
+    assert "--fresh stands behind the command: options of aliquot run come before --" in ran.err
+    assert aliquot("run", "--dry-run", "--split", "text=text.txt", "--", "sort", "--check", "{text}").code == 0
+
+
+def test_what_is_for_the_shell_is_put_in_quotes(aliquot: Callable[..., Ran]) -> None:
+    """As a word of its own it would be given to the program."""
+    ran = aliquot(*LOOK, "--", "cat", "{text}", ">", "{out}")
+    assert ran.code == 2
+    assert "put all of the command in quotes" in ran.err
+    assert aliquot("run", "--dry-run", "--split", "text=text.txt", "--", "grep", ">", "./{text}").code == 0
+
+
 def test_formats_are_for_all_or_for_one(aliquot: Callable[..., Ran]) -> None:
     """By its name."""
     split = ("run", "--dry-run", "--split", "a=more.csv")

@@ -188,6 +188,15 @@ def test_a_source_that_grows_feeds_those_that_wait() -> None:
     assert assigned(tell(coordinator, SourceGrew(10, is_complete=False))) == {0: Slice(0, 10)}
 
 
+def test_what_a_source_tells_of_in_pieces_is_handed_out_as_one() -> None:
+    """Else a program would be started for each piece."""
+    coordinator = coordinate(is_complete=False, expected_workers=2)
+    news = (SourceGrew(units, is_complete=units == 30) for units in (10, 20, 30))
+    assert tell(coordinator, *news) == []
+    assert assigned(tell(coordinator, WorkerJoined(0))) == {0: Slice(0, 15)}
+    assert assigned(tell(coordinator, WorkerJoined(1))) == {1: Slice(15, 30)}
+
+
 def test_a_source_may_end_where_it_was() -> None:
     """The last news may be that there is nothing more: then all is over."""
     coordinator = coordinate(is_complete=False)

@@ -142,6 +142,7 @@ def test_an_interrupted_run_says_how_to_go_on(place: Path, number: signal.Signal
         script.wait_until_nothing_is_left()
     assert (code, out) == (128 + number, "")
     assert "Traceback" not in told
+    assert told.count("stopping; what is under way has two seconds to end") == 1
     assert "interrupted" in aliquot(place, "runs").stdout
     advice = told.partition("Go on with: ")[2].strip()
     assert advice == "aliquot resume out.txt"

@@ -252,6 +252,30 @@ def test_what_others_tell_does_not_make_a_step_that_would_be_stopped() -> None:
     assert sizer.choose(PLENTY_UNITS) * 0.25 / 64 < 5.0
 
 
+@pytest.mark.parametrize(("overhead", "per_unit"), [(0.0, 0.05), (0.0, 0.3), (0.5, 0.001), (0.2, 0.02)])
+@pytest.mark.parametrize("first_units", [1, 4, 8])
+def test_sizes_are_not_tried_that_would_be_stopped(first_units: int, overhead: float, per_unit: float) -> None:
+    """Whatever is overhead: nobody knows at first."""
+    sizer = StepSizer(first_units=first_units, longest_seconds=4.0, stopped_seconds=1.0)
+    steps = run_steps(sizer, lambda units: overhead + units * per_unit, steps=60)
+    late = [step for step in steps[1:] if step.seconds > 1.0]
+    assert not late
+    assert steps[-1].seconds > 0.35 or not overhead
+
+
+def test_sizes_that_take_too_long_are_tried_no_further() -> None:
+    """The rest of a span is not done one by one for it."""
+    sizer = StepSizer(longest_seconds=4.0, overhead_share=0.0025)
+    steps = run_steps(sizer, lambda units: 1.0 + units, steps=20, remaining_units=25)
+    assert len(steps) <= 5
+
+
+def test_the_first_step_of_those_that_have_a_target_is_a_small_part() -> None:
+    """Whatever the guess: what is known of memory comes only with it."""
+    for is_end in (True, False):
+        assert StepSizer(first_units=10**6, target_bytes=10**8).choose(6400, is_end=is_end) == 25
+
+
 # Remaining units
 
 
@@ -453,6 +477,17 @@ def test_what_is_tried_in_vain_is_not_tried_again() -> None:
         else:
             sizer.observe(1, 0.05, peak_bytes=70_000_000)
     assert chosen == [1, 2] + 18 * [1]
+
+
+def test_what_was_tried_in_vain_is_tried_again_where_more_is_allowed() -> None:
+    """It may have been the base that did not fit."""
+    sizer = StepSizer(allowed_bytes=100_000_000)
+    sizer.observe(1, 0.05, peak_bytes=70_000_000)
+    assert sizer.choose(PLENTY_UNITS) == 2
+    sizer.exhausted(2)
+    assert sizer.choose(PLENTY_UNITS) == 1
+    sizer.allow(110_000_000)
+    assert sizer.choose(PLENTY_UNITS) == 2
 
 
 def test_a_step_that_was_stopped_elsewhere_does_not_hide_the_base() -> None:

@@ -181,6 +181,14 @@ def test_where_there_are_too_many_processes_for_long_the_run_ends(place: Path, m
     assert not list((place / "spool").iterdir())
 
 
+def test_where_the_run_directory_is_removed_no_unit_is_to_blame(place: Path) -> None:
+    """Others would fail too."""
+    stepper = CommandStepper(command_over(10, "rm -r spool; cat {n} > {out}"), "spool", "failed")
+    with pytest.raises(UnitError, match="was removed") as caught:
+        stepper.run(0, 10)
+    assert getattr(caught.value.error, "is_out_of_room", False)
+
+
 def test_an_output_that_is_a_link_within_its_place_is_the_file(place: Path) -> None:
     """The place is removed; a link to somewhere else stays one, as its file may be the user's."""
     for text in ("cp {n} {scratch}/x; ln -s {scratch}/x {out}", "ln -s $PWD/n.txt {out}; : {n}"):

@@ -8,6 +8,7 @@ index, slice        files alone
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -84,7 +85,9 @@ def main() -> None:
         sys.stdout = None
         sys.exit(0)
     except (AliquotError, OSError) as error:
-        click.echo("\n".join([f"aliquot: {in_options(str(error))}", *_notes_of(error)]), err=True)
+        is_of_files = isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+        told = f"{error}: 'ulimit -n' says how many there may be, 256 are enough" if is_of_files else str(error)
+        click.echo("\n".join([f"aliquot: {in_options(told)}", *_notes_of(error)]), err=True)
         sys.exit(exit_code_of(error))
     except Exception as error:
         if os.environ.get("ALIQUOT_DEBUG"):

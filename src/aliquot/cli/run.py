@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shlex
 import sys
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from aliquot.running.plan import Plan
 
 _EXAMPLE = "aliquot run --split reads=sample.fastq.gz --join sam=out.sam -- 'bwa mem ref.fa {reads} > {sam}'"
+_REDIRECTIONS = ("<", ">", ">>")
 # These are meant for one sitting, not for whoever goes on with the run.
 _NOT_KEPT = ("fresh", "resume_anyway", "force", "forget", "quiet", "as_json", "dry_run")
 
@@ -136,7 +138,7 @@ def run_command(
     """
     ctx = click.get_current_context()
     split, join = with_config(ctx, "split", split), with_config(ctx, "join", join)
-    text = _command_text(command) or configured_command(ctx)
+    text = _command_text(ctx, command) or configured_command(ctx)
     if not text:
         raise click.UsageError(f"say what to run, after --\n\n  {_EXAMPLE}")
     if not split:
@@ -194,9 +196,18 @@ def run_command(
     sys.exit(_run(job, plan, limits, events))
 
 
-def _command_text(words: Sequence[str]) -> str:
+def _command_text(ctx: click.Context, words: Sequence[str]) -> str:
     """A line for the shell as it is; several words as a program would have been given them."""
-    return words[0] if len(words) == 1 else shlex.join(words)
+    if len(words) == 1:
+        return words[0]
+    ours = {name for option in ctx.command.params for name in (*option.opts, *option.secondary_opts)}
+    misplaced = [word for word in words[1:] if word.partition("=")[0] in ours]
+    if misplaced and len(words[0].split()) > 1:
+        raise click.UsageError(f"{misplaced[0]} stands behind the command: options of aliquot run come before --", ctx)
+    for word, following in itertools.pairwise(words):
+        if word in _REDIRECTIONS and following.startswith("{"):
+            raise click.UsageError(f"{word!r} is for the shell: put all of the command in quotes\n\n  {_EXAMPLE}", ctx)
+    return shlex.join(words)
 
 
 def _run(job: Command, plan: Plan, limits: Limits, events: JsonEvents | None) -> int:

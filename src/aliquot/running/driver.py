@@ -102,6 +102,7 @@ def drive(
         now_seconds = site.now_seconds()
         if stopper.is_wanted and not coordinator.is_halted:
             handle(coordinator, site, results, recorder, Halted())
+            watcher.update(coordinator, tally, now_seconds)
         if coordinator.is_stopping and coordinator.is_front_done:
             stops_seconds = stops_seconds or now_seconds + _STOPPING_SECONDS
             if now_seconds >= stops_seconds:

@@ -18,6 +18,7 @@ _SILENT_SECONDS = 1.0
 _DISPLAY_SECONDS = 0.2
 _FIRST_LINE_SECONDS = 10.0
 _LINE_SECONDS = 30.0
+_STOPPING = "aliquot: stopping; what is under way has two seconds to end (once more: at once)\n"
 # What is lately.
 _LATELY_SECONDS = 20.0
 _BAR_WIDTH = 16
@@ -55,7 +56,18 @@ class Silent(ParentOutput):
         """Nothing."""
 
 
-class Lines(ParentOutput):
+class _Telling(ParentOutput):
+    """Tells at once that a wish to stop was heard."""
+
+    _has_told = False
+
+    def _tell_of_halt(self, coordinator: Coordinator) -> None:
+        if coordinator.is_halted and coordinator.busy_workers and not self._has_told:
+            self._has_told = True
+            self.write("stderr", _STOPPING)
+
+
+class Lines(_Telling):
     """A line on stderr after ten seconds and then every half minute."""
 
     def __init__(self, label: str) -> None:
@@ -65,6 +77,7 @@ class Lines(ParentOutput):
 
     def update(self, coordinator: Coordinator, tally: Tally, now_seconds: float) -> None:
         """Print a line if it is time."""
+        self._tell_of_halt(coordinator)
         self._pace.note(coordinator, now_seconds)
         if self._next_seconds is None:
             self._next_seconds = now_seconds + _FIRST_LINE_SECONDS
@@ -77,7 +90,7 @@ class Lines(ParentOutput):
         """Nothing."""
 
 
-class LiveDisplay(ParentOutput):
+class LiveDisplay(_Telling):
     """One line on the terminal, rewritten in place."""
 
     def __init__(self, label: str) -> None:
@@ -88,6 +101,7 @@ class LiveDisplay(ParentOutput):
 
     def update(self, coordinator: Coordinator, tally: Tally, now_seconds: float) -> None:
         """Draw again, a few times a second."""
+        self._tell_of_halt(coordinator)
         self._pace.note(coordinator, now_seconds)
         if self._next_seconds is None:
             self._next_seconds = now_seconds + _SILENT_SECONDS

@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from aliquot.errors import SiteError, UsageError
+from aliquot.errors import SiteError, SourceChangedError, UsageError
 from aliquot.journal import Journal, JournalError, RunDirectory, boot_id
+from aliquot.outputs.errors import OutputError
 from aliquot.quantities import format_count, number_of
 from aliquot.running.earlier import Keeping, RunChangedError, open_journal, refuse_foreign_targets, state_of
 from aliquot.running.outcome import Outcome, Report, count_units
@@ -185,8 +186,7 @@ def run_recorded(
         except BaseException as error:
             record.break_off(error, is_in_order=isinstance(error, RunInterruptedError) and error.is_in_order)
             if isinstance(error, Exception):
-                again = "; once this is mended, the same again goes on from there" if _must_be_mended(error) else ""
-                error.add_note(f"aliquot: what is done is recorded in {directory.path}{again}")
+                error.add_note(f"aliquot: what is done is recorded in {directory.path}{_how_to_go_on(error)}")
             raise
         if sink is not None and _is_told_in_words(plan):
             for warning in sink.warnings:
@@ -202,6 +202,16 @@ def _must_be_mended(error: BaseException) -> bool:
     if not isinstance(error, Exception) or getattr(error, "is_out_of_room", False):
         return False
     return not isinstance(error, JournalError | SiteError | UsageError | OSError)
+
+
+def _how_to_go_on(error: Exception) -> str:
+    if not _must_be_mended(error):
+        return ""
+    if isinstance(error, SourceChangedError):
+        return ", from the input as it was; fresh=True begins anew with the input as it is"
+    if isinstance(error, OutputError):
+        return ", as it was made by this; what is run instead begins anew, with fresh=True"
+    return "; once this is mended, the same again goes on from there"
 
 
 def _remove_all_but(path: str, names: set[str]) -> None:

@@ -12,9 +12,9 @@ _HARNESS_SECONDS = 3e-5
 # Overhead may be this part of a step while steps stay short, and this much where that would make them too long.
 OVERHEAD_SHARE = 0.005
 _OVERHEAD_SHARE_OF_LONG_STEPS = 0.05
-# Where a step that takes too long is stopped, one should take no more than such a part of that, whatever its overhead:
-# it may happen to take longer than most.
-_PART_OF_STOPPED = 3
+# Where a step that takes too long is stopped, one should take no more than such a part of that: it may happen to take
+# longer than most. But if its overhead alone takes about as long, as much more as this part of what that leaves.
+_PART_OF_STOPPED, _PART_OF_REST = 3, 4
 # At the end of a span, balance is worth more than overhead.
 _OVERHEAD_SHARE_AT_THE_END = 0.05
 # Towards the end of a span, a step has such a part of what is left: the other part can be given to another worker.
@@ -60,11 +60,11 @@ class StepSizer:
         "_first_units",
         "_largest_run",
         "_longest_seconds",
-        "_most_seconds",
         "_next_probe",
         "_overhead_share",
         "_preferred",
         "_refit_at",
+        "_stopped_seconds",
         "_target_bytes",
         "allowed_bytes",
         "is_held_back",
@@ -83,7 +83,7 @@ class StepSizer:
         stopped_seconds: float = 0.0,
     ) -> None:
         self._overhead_share = overhead_share
-        self._most_seconds = stopped_seconds / _PART_OF_STOPPED if stopped_seconds else float("inf")
+        self._stopped_seconds = stopped_seconds or float("inf")
         self._first_units = first_units
         self._largest_run = 0  # units of a step here; others may have told of larger ones
         self._longest_seconds = longest_seconds
@@ -178,7 +178,10 @@ class StepSizer:
         if remaining_units <= 1 or self._longest_seconds == 0:
             return min(1, remaining_units)
         if self.is_trying:
-            return self._try_another_size(remaining_units, is_end=is_end)
+            tried = self._try_another_size(remaining_units, is_end=is_end)
+            is_new = not self.time.smallest_units <= tried <= self.time.largest_units
+            if is_new or self.time.size_classes < 2:
+                return tried
         if self._preferred is None:
             self._preferred = self._prefer()
             # Often while little is known, then ever more rarely: what a step prefers changes slowly.
@@ -246,10 +249,17 @@ class StepSizer:
         units = max(1, int(min(wanted, most)))
         return remaining_units if remaining_units <= min(WITH_REST * units, self.fitting_units) else units
 
+    @property
+    def _most_seconds(self) -> float:
+        """How long a step should take at most, so that none is stopped."""
+        overhead = min(self.time.overhead, self._stopped_seconds) if self.time.size_classes > 1 else 0.0
+        beyond_overhead = (self._stopped_seconds - overhead) / _PART_OF_REST
+        return max(self._stopped_seconds / _PART_OF_STOPPED, overhead + beyond_overhead)
+
     def _units_in_time(self) -> float:
         """Up to how many units may be tried where a step that takes too long is stopped."""
         tried = self.time.largest_units
-        if not tried or self._most_seconds == float("inf"):
+        if not tried or self._stopped_seconds == float("inf"):
             return float("inf")
         by_rate = tried * self._most_seconds / max(self.time.measured(tried) or 0.0, 1e-9)
         # It may all be overhead, in which case more units take no longer.
@@ -275,7 +285,7 @@ class StepSizer:
         # By two sizes at least, and where a mistake costs no more than a long step.
         is_overhead = (
             self.time.size_classes > 1
-            and self._most_seconds == float("inf")
+            and self._stopped_seconds == float("inf")
             and self.time.predict(_GROWTH_OF_OVERHEAD * largest) < 2 * max(took_seconds, self._longest_seconds / 4)
         )
         return max(growth, _GROWTH_OF_OVERHEAD) if is_overhead else growth

@@ -171,6 +171,10 @@ class CommandStepper:
 
     def _failure(self, error: BaseException, place: str, start: int, stop: int) -> UnitError:
         """Remove what a step has left that failed; what one unit alone has left is kept, to be looked at."""
+        if not os.path.isdir(self._spool):
+            advice = "What was done and not in the outputs yet is lost with it. The same again begins anew"
+            problem = "the directory in which the run is recorded was removed"
+            return UnitError(OutputError(problem, path=self._spool, advice=advice, is_out_of_room=True), start, stop)
         is_full = self._is_disk_full(error)
         if is_full or stop - start > 1 or not isinstance(error, CommandError):
             remove(place)
@@ -200,10 +204,7 @@ class CommandStepper:
             return False
         if any(os.strerror(number) in error.stderr for number in (errno.ENOSPC, errno.EDQUOT)):
             return True
-        try:
-            disk = os.statvfs(self._spool)
-        except OSError:
-            return False  # the run directory itself is gone
+        disk = os.statvfs(self._spool)
         return disk.f_bavail * disk.f_frsize < _FULL_BYTES or disk.f_favail == 0 < disk.f_files
 
 

@@ -389,6 +389,12 @@ def test_a_check_decides_whether_a_command_succeeded() -> None:
     assert error.command.startswith("cmp ")
 
 
+def test_what_is_shown_of_a_check_that_fails_is_its_own() -> None:
+    """Not what the command said, which did well."""
+    error = failure("echo all is well >&2; cat {x}", check="echo too short; [ {units} = 0 ]")
+    assert error.stderr == "too short"
+
+
 def test_an_error_travels() -> None:
     """From a worker to its parent."""
     error = failure("cat {x}; echo no >&2; exit 4")

@@ -6,8 +6,9 @@
         scratch/                where it is asked for
         stderr.txt              what it writes to standard error: shown only where it fails, since many programs tell
                                 there what they are doing
+        check.txt               what its check writes
 
-In a sandbox, all but stderr.txt is in place/sandbox, with links to the declared inputs, and the command runs there.
+In a sandbox, all but the last two is in place/sandbox, with links to the declared inputs, and the command runs there.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Step:
         self.place = os.path.abspath(place)
         self.start = command.source.start + start  # in the source, as all numbers of units here
         self.stop = self.start
-        self._stderr = f"{self.place}/stderr.txt"
+        self._stderr = f"{self.place}/stderr.txt"  # of what runs now
         self._script = ""
         _make_directory(self.place)
         self.directory = f"{self.place}/sandbox" if command.sandbox else self.place
@@ -109,6 +110,7 @@ class Step:
         self._look_at_outputs()
         if self.command.check is not None:
             template = self.command.check
+            self._stderr = f"{self.place}/check.txt"
             exit_code = self.wait_for(self._start(template, stdout=self._stderr))
             self._judge(template, exit_code, "the check of the command")
         return self.outputs
