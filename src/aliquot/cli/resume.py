@@ -22,8 +22,8 @@ from aliquot.errors import UsageError
 def resume(*, run: str | None, **_: Any) -> None:
     """Go on with a run, as it was started.
 
-    RUN is its name, its directory or the path of an output; by default the last one. Options that are given replace
-    those that it was started with. The same 'aliquot run' again does the same.
+    RUN is its name, the path of an output or, as after --run-dir, its directory; by default the last one.
+    Options that are given replace those that it was started with. The same 'aliquot run' again does the same.
 
     \b
     aliquot resume out.sam

@@ -71,7 +71,7 @@ def _parents_of_runs(directory: str) -> list[str]:
 def status(*, run: str | None) -> None:
     """Say how far a run is, also while it goes on.
 
-    RUN is its name, its directory or the path of an output; by default the last one.
+    RUN is its name, the path of an output or, as after --run-dir, its directory; by default the last one.
 
     \b
     aliquot status out.sam
@@ -94,7 +94,7 @@ def status(*, run: str | None) -> None:
 def report(*, run: str | None, html: str | None, png: str | None) -> None:
     """Tell how a run went: what was done, how close to ideal it ran and why not closer, what was set aside.
 
-    RUN is its name, its directory or the path of an output; by default the last one.
+    RUN is its name, the path of an output or, as after --run-dir, its directory; by default the last one.
 
     \b
     aliquot report out.sam
