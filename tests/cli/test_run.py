@@ -96,12 +96,15 @@ def test_a_mistake_is_explained(aliquot: Callable[..., Ran], arguments: tuple[st
     assert "=True" not in ran.err
 
 
-def test_options_behind_the_command_are_no_part_of_it(aliquot: Callable[..., Ran]) -> None:
+def test_options_behind_the_command_are_no_part_of_it(aliquot: Callable[..., Ran], place: Path) -> None:
     """Unless the program has such options too, and stands there word for word."""
     ran = aliquot(*LOOK, "--", "cat {text} > {out}", "--fresh")
     assert ran.code == 2
     assert "--fresh stands behind the command: options of aliquot run come before --" in ran.err
-    assert aliquot("run", "--dry-run", "--split", "text=text.txt", "--", "sort", "--check", "{text}").code == 0
+    look = ("run", "--dry-run", "--split", "text=text.txt", "--")
+    assert aliquot(*look, "sort", "--check", "{text}").code == 0
+    (place / "my prog").write_text("")
+    assert aliquot(*look, str(place / "my prog"), "--force", "{text}").code == 0
 
 
 def test_what_is_for_the_shell_is_put_in_quotes(aliquot: Callable[..., Ran]) -> None:

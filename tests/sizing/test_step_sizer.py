@@ -263,6 +263,24 @@ def test_sizes_are_not_tried_that_would_be_stopped(first_units: int, overhead: f
     assert steps[-1].seconds > 0.35 or not overhead
 
 
+@pytest.mark.parametrize("warm_seconds", [0.0, 0.5])
+@pytest.mark.parametrize("overhead", [4.0, 6.0])
+def test_an_overhead_of_half_of_what_a_step_may_take_does_not_hold_steps_small(
+    overhead: float, warm_seconds: float
+) -> None:
+    """Whether the first step takes longer or not."""
+    for seed in range(10):
+        chance = random.Random(seed)
+        sizer = StepSizer(longest_seconds=5.0, stopped_seconds=10.0)
+        done, steps = 0, 0
+        while done < 100_000 and steps < 100:
+            units = sizer.choose(100_000 - done)
+            seconds = (overhead + units * 1e-4) * chance.uniform(0.97, 1.03) + (0 if steps else warm_seconds)
+            sizer.observe(units, seconds)
+            done, steps = done + units, steps + 1
+        assert steps < 30
+
+
 def test_sizes_that_take_too_long_are_tried_no_further() -> None:
     """The rest of a span is not done one by one for it."""
     sizer = StepSizer(longest_seconds=4.0, overhead_share=0.0025)

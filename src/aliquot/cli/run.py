@@ -202,7 +202,7 @@ def _command_text(ctx: click.Context, words: Sequence[str]) -> str:
         return words[0]
     ours = {name for option in ctx.command.params for name in (*option.opts, *option.secondary_opts)}
     misplaced = [word for word in words[1:] if word.partition("=")[0] in ours]
-    if misplaced and len(words[0].split()) > 1:
+    if misplaced and len(words[0].split()) > 1 and not os.path.exists(words[0]):
         raise click.UsageError(f"{misplaced[0]} stands behind the command: options of aliquot run come before --", ctx)
     for word, following in itertools.pairwise(words):
         if word in _REDIRECTIONS and following.startswith("{"):

@@ -198,7 +198,7 @@ class Pace:
             return
         self._noted_seconds = now_seconds
         self._unreported_seconds = coordinator.unreported_seconds(now_seconds)
-        until = now_seconds - self._unreported_seconds
+        until = max(seen[-1][0], now_seconds - self._unreported_seconds)  # who leaves may have reported all
         if until - seen[-1][0] >= _LATELY_SECONDS / 40 or coordinator.done_units > seen[-1][1]:
             seen.append((until, coordinator.done_units, coordinator.steps))
             while len(seen) > 2 and seen[1][0] <= until - _LATELY_SECONDS:

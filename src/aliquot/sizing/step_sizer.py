@@ -12,6 +12,8 @@ _HARNESS_SECONDS = 3e-5
 # Overhead may be this part of a step while steps stay short, and this much where that would make them too long.
 OVERHEAD_SHARE = 0.005
 _OVERHEAD_SHARE_OF_LONG_STEPS = 0.05
+# No more of what a step should take is believed to be overhead.
+_MOST_OVERHEAD_PART = 0.9
 # Where a step that takes too long is stopped, one should take no more than such a part of that: it may happen to take
 # longer than most. But if its overhead alone takes about as long, as much more as this part of what that leaves.
 _PART_OF_STOPPED, _PART_OF_REST = 3, 4
@@ -40,6 +42,8 @@ _SIZES_TO_TRY = 3
 _FAR_APART = 32
 # One step of so many is twice as large as it would be: what larger ones cost is otherwise never seen again.
 _STEPS_A_PROBE = 8
+# Or longer by less than this.
+_LITTLE_MORE = 1.25
 # No single step takes more than this part of a span while nothing is known.
 _FIRST_PART = 16
 # Nor more than this part where it is said what one should hold.
@@ -210,16 +214,19 @@ class StepSizer:
         self.is_held_back = preferred == memory_limit
         tried = min(preferred, self._largest_run)
         measured = self.time.measured(tried)
-        if measured is not None and measured * preferred > 1.5 * wanted_seconds * tried:
+        known_overhead = min(self.time.overhead, _MOST_OVERHEAD_PART * wanted_seconds)
+        units_seconds = 0.0 if measured is None else max(0.0, measured - known_overhead)
+        if known_overhead * tried + units_seconds * preferred > 1.5 * wanted_seconds * tried:
             # Units have become dearer than the small steps of the beginning said; in larger steps than were tried, a
             # unit takes no longer than in these.
-            preferred = wanted_seconds * tried / measured
+            preferred = (wanted_seconds - known_overhead) * tried / units_seconds
         return preferred, min(self._units_in(least_seconds), preferred)
 
     def _probe(self, preferred: float) -> float:
         """Twice as many units, where that is neither too much nor too long, nor a size that is seen anyway."""
         larger = 2 * max(1.0, preferred)
-        is_short = self.time.predict(larger) < self._longest_seconds / 4
+        seconds = self.time.predict(larger)
+        is_short = seconds < max(self._longest_seconds / 4, _LITTLE_MORE * self.time.predict(larger / 2))
         return larger if is_short and larger <= min(self._growth_limit(), self.fitting_units) else preferred
 
     def _smaller_than_tried(self) -> float | None:
@@ -240,7 +247,7 @@ class StepSizer:
             short_enough = self._longest_seconds / unit_seconds if unit_seconds > 0 else remaining_units
             most = max(most, min(short_enough, remaining_units // _NEXT_PART))
         most = min(most, self.fitting_units, self._units_in_time())
-        if self._target_bytes is not None and self.memory.is_empty:
+        if self._target_bytes is not None and self.memory.is_empty and not tried:
             most = min(most, remaining_units // _FIRST_PART_OF_MEMORY)
         smallest = self.time.smallest_units
         if is_end and most < _GROWTH * tried and wanted > tried and smallest >= _GROWTH:

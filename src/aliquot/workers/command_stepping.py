@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import time
 from collections.abc import Callable
@@ -81,16 +82,17 @@ class CommandStepper:
 
     def run(self, start: int, stop: int, patience_seconds: float | None = None) -> int:
         """Run the program on these units, also where the system starts no process for a moment."""
-        waited_seconds, pause_seconds = 0.0, _FIRST_PAUSE_SECONDS
+        deadline_seconds, pause_seconds = math.inf, _FIRST_PAUSE_SECONDS
         while True:
             try:
                 return self._run(start, stop, patience_seconds)
             except UnitError as failure:
-                if not isinstance(failure.error, NoProcessError) or waited_seconds >= _MOST_WAITED_SECONDS:
+                now_seconds = time.monotonic()
+                if not isinstance(failure.error, NoProcessError) or now_seconds >= deadline_seconds:
                     raise
+                deadline_seconds = min(deadline_seconds, now_seconds + _MOST_WAITED_SECONDS)
                 stop = failure.stop  # a program may have been fed more
             time.sleep(pause_seconds)
-            waited_seconds += pause_seconds
             pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
 
     def _run(self, start: int, stop: int, patience_seconds: float | None) -> int:

@@ -116,8 +116,14 @@ def test_any_file_name_is_good(name: str) -> None:
     """For the source, the directory, and between quotes."""
     write(Path(name), LINES)
     os.mkdir(f"dir {name}")
-    case = 'printf "%s\\n" "$(case x in x) cat {x};; esac)"'
-    texts = ("cat {x}", "cat '{x}'", 'cat "{x}"', "cat < {x}", "cat {x:source}; : {units}", case)
+    texts = (
+        *("cat {x}", "cat '{x}'", 'cat "{x}"', "cat < {x}", "cat {x:source}; : {units}"),
+        'printf "%s\\n" "$(case x in x) cat {x};; esac)"',
+        'n="$(echo case.txt; echo case)"; cat {x}',
+        'n="${{P:-$(basename "a")}}"  # it\'s the default\ncat {x}',
+        'n="${{P:-"a"}}"  # it\'s\ncat {x}',
+        'n="${{P:-it\'s}}"; cat "{x}"',
+    )
     for number, text in enumerate(texts):
         found = run(text, place=f"dir {name}/{number}", split={"x": name}, directory=f"dir {name}")
         assert found == {"stdout": LINES}
@@ -258,6 +264,10 @@ def test_a_program_that_has_read_enough_of_a_pipe_is_no_failure() -> None:
         "while cat {x} /dev/zero | head -n 1; do echo more; break; done; exit 141",
         "if :; then if false; then :; elif cat {x} /dev/zero | head -n 1; then echo more; fi; fi; exit 141",
         "first() {{ cat {x} /dev/zero | head -n 1; }}; if first; then echo more; fi; exit 141",
+        "cat {x} /dev/zero | head -n 1; e=$?; if [ $e = 0 ]; then echo more; fi; exit $e",
+        'cat {x} /dev/zero | head -n 1; e="$?"; [ $e = 0 ] && echo more; exit $e',
+        "if for n in 1; do cat {x} /dev/zero; done | head -n 1; then echo more; else exit 141; fi",
+        "if cat x.do {x} /dev/zero 2> /dev/null | head -n 1; then echo more; else exit 141; fi",
         "cat {x} /dev/zero | head -n 1; case $? in 0) echo more;; *) exit $?;; esac",
     ],
 )

@@ -42,8 +42,10 @@ _CONDITION = (
     # Wherever it stands, as more than that may be before it.
     r"|(?<![\w./-])set[ \t](?:[^\n;&|]*[ \t])?(?:-[a-zA-Z]*e[a-zA-Z]*|errexit)(?!\w)"
 )
-_BRANCH = _BEGINNING + r"(?:if|elif|while|until)(?=[\s(]|$)"
-_BRANCH_ON_A_PIPE = _BRANCH + r"(?:(?!\b(?:then|do)\b).)*?" + _PIPE
+_BRANCH = _BEGINNING + r"(if|elif|while|until)(?=[\s(]|$)"
+_NESTED = r"\b(?:if|while|until|for|case|select)\b"
+_STATUS = r"\$\{?\?|PIPESTATUS"
+_CASE, _ESAC = _BEGINNING + r"case\s", r"[\s;]esac(?=[\s;)]|$)"
 
 
 class ShellReader:
@@ -54,14 +56,14 @@ class ShellReader:
     """
 
     def __init__(self) -> None:
-        self._inside = [""]  # quotes and, as "", commands within: "$(...)", (...)
+        # Quotes and, as "", commands within: "$(...)", (...); as "${", an expansion in double quotes: "${...}".
+        self._inside = [""]
         self._previous = "\n"
         self._is_escaped = False
         self._is_comment = False
         self._is_dollar_quoted = False  # $'...', where bash knows escapes and sh may not
         self._is_ambiguous = False  # the shells do not agree where a quote ends
         self._expansions = 0  # that are open: ${...}, in which "#" is no comment
-        self._quoted_expansions = 0  # that were opened in the double quotes that are open
         self._opened: list[int] = []  # where in the bare text the parentheses stand that are open
         self._text: list[str] = []
         self._bare: list[str] = []
@@ -71,7 +73,7 @@ class ShellReader:
     @property
     def quote(self) -> str:
         """The quote that is open."""
-        return self._inside[-1]
+        return '"' if self._inside[-1] == "${" else self._inside[-1]
 
     @property
     def text(self) -> str:
@@ -99,8 +101,12 @@ class ShellReader:
         # What a function does may be asked for anywhere.
         has_functions = re.search(_FUNCTION, text) is not None
         behind = text if has_functions else text[pipe.end() :]
-        condition = f"{_CONDITION}|{_BRANCH if has_functions else _BRANCH_ON_A_PIPE}"
-        return "&&" in behind or "||" in behind or re.search(condition, text, re.DOTALL) is not None
+        if "&&" in behind or "||" in behind or re.search(_CONDITION, text):
+            return True
+        all_pipe = re.search(_PIPE, self.text)
+        if all_pipe is not None and re.search(_STATUS, self.text[all_pipe.end() :]):
+            return True  # also within quotes
+        return any(has_functions or _may_have_pipes(condition) for condition in _conditions_of(text))
 
     @property
     def _bare_text(self) -> str:
@@ -170,23 +176,20 @@ class ShellReader:
             self._read_bare(character)
 
     def _may_begin_comment(self) -> bool:
-        if self._expansions or self._is_ambiguous:
-            return False
-        return self._previous in _BLANKS or self._previous in _OPERATORS
+        return not self._expansions and (self._previous in _BLANKS or self._previous in _OPERATORS)
 
     def _read_in_double_quotes(self, character: str) -> None:
-        if character == '"':
+        is_expansion = self._inside[-1] == "${"
+        if character == '"' and is_expansion:
+            self._inside.append('"')
+            self._is_ambiguous = True  # shells do not agree whether what it holds is quoted
+        elif character == ("}" if is_expansion else '"'):
             self._inside.pop()
-            # "${x:-"a b"}": to some shells, this one opens another quote.
-            self._is_ambiguous = self._is_ambiguous or self._quoted_expansions > 0
-            self._quoted_expansions = 0
         elif character == "(" and self._previous == "$":
             self._open_parenthesis()
+        elif character == "{" and self._previous == "$":
+            self._inside.append("${")
         else:
-            if character == "{" and self._previous == "$":
-                self._quoted_expansions += 1
-            elif character == "}" and self._quoted_expansions:
-                self._quoted_expansions -= 1
             self.is_redirected = False
             if self.is_backticked:
                 self._bare.append(character)
@@ -220,10 +223,22 @@ class ShellReader:
 
     def _close_parenthesis(self) -> None:
         within = "".join(self._bare[self._opened[-1] :])
-        if len(re.findall(r"\bcase\b", within)) > len(re.findall(r"\besac\b", within)):
+        if len(re.findall(_CASE, within)) > len(re.findall(_ESAC, within)):
             return  # it ends a pattern
         self._inside.pop()
         self._opened.pop()
+
+
+def _conditions_of(text: str) -> Iterator[str]:
+    """What stands between each `if` and its `then`, or each `while` and its `do`."""
+    for branch in re.finditer(_BRANCH, text):
+        behind = text[branch.end() :]
+        end = re.search(rf"[\s;&|){{}}]{'then' if branch[1] in ('if', 'elif') else 'do'}(?=[\s;({{]|$)", behind)
+        yield behind if end is None else behind[: end.start()]
+
+
+def _may_have_pipes(condition: str) -> bool:
+    return re.search(_PIPE, condition) is not None or re.search(_NESTED, condition) is not None
 
 
 def quote_for_shell(word: str, quote: str) -> str:
