@@ -76,6 +76,16 @@ def bwa_by_aliquot(reads: str, *options: str, bwa: str = "bwa mem") -> list[str]
     return aliquot_run(command, split="reads=reads.fastq", join=f"sam={OUTPUT}", options=("--cores", "2", *options))
 
 
+def by_parallel(data: CommandData, size: int) -> str:
+    """What is written for the same with GNU parallel, for the shell."""
+    # It cuts the file at byte offsets, without reading what is between. The header is that of a bwa without reads.
+    exactly_one = "--pipe -N 1 < reads.fastq"
+    cut = exactly_one if size == 1 else f"--pipe-part -a reads.fastq --block {round(size * data.read_bytes)}"
+    parallel = f"parallel --will-cite -j {CORES} -k --recstart @r {cut} 'bwa mem -v 1 ref.fa -'"
+    header = "bwa mem -v 1 ref.fa /dev/null"
+    return f"({header}; {parallel} | LC_ALL=C grep -v ^@) > {OUTPUT}"
+
+
 def check_records(expected: str) -> Callable[[str], None]:
     """A check that a directory has the records that were made by one process over all reads."""
 
@@ -182,12 +192,7 @@ class _Bench:
         if peer == MAKEFLOW:
             run_makeflow_bwa(directory, size, CORES)
             return
-        # It cuts the file at byte offsets, without reading what is between. The header is that of a bwa without reads.
-        exactly_one = "--pipe -N 1 < reads.fastq"
-        cut = exactly_one if size == 1 else f"--pipe-part -a reads.fastq --block {round(size * self.data.read_bytes)}"
-        parallel = f"parallel --will-cite -j {CORES} -k --recstart @r {cut} 'bwa mem -v 1 ref.fa -'"
-        header = "bwa mem -v 1 ref.fa /dev/null"
-        run_here(f"({header}; {parallel} | LC_ALL=C grep -v ^@) > {OUTPUT}", directory)
+        run_here(by_parallel(self.data, size), directory)
 
 
 _PEERS: dict[str, tuple[str, ...]] = {PARALLEL: ("parallel",), MAKEFLOW: PROGRAMS}
