@@ -54,9 +54,7 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
     )
     sizes = [size for size in BWA_SIZES if size <= reads.count]
     guesses = bench.races({f"{FILES}, start {size:,}": by_aliquot(FILES, "--size", str(size)) for size in sizes}, races)
-    # By what they took themselves: what ran beside them is the same for all, and scatters more.
-    medians = [statistics.median(ours for ours, _ in raced) for raced in guesses.values()]
-    spread = max(medians) / min(medians)
+    spread = max(map(_median_ratio, guesses.values())) / min(map(_median_ratio, guesses.values()))
     return [
         *(
             Finding.at_most(f"races: {name}, over {IDEAL}", _median_ratio(raced), "x", BARS[name], f"{races} races")
