@@ -28,6 +28,10 @@ _PIPE_BYTES, _LARGEST_PIPE_BYTES = 256 << 10, 1 << 20
 # When the pipes of a user may hold twice as much, Linux makes each new one tiny, those of other programs too.
 _ALL_PIPES_BYTES = 32 << 20
 _LONGEST_TERMINATOR_BYTES = 16
+# Many programs read some kB at a time. To be woken for each of them takes longer than to write them, and both sides pay
+# for it: one that has a full pipe before it is left to read on for a while.
+_FIRST_PAUSE_SECONDS, _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2e-4, 5e-5, 5e-3
+_LITTLE_READ, _MUCH_READ = 0.4, 0.7
 # What sendfile says where a file system or a kind of pipe is not for it.
 _NOT_FOR_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EPERM}
 
@@ -43,6 +47,15 @@ def large_pipe_bytes(cores: int, pipes: int = 1) -> int:
     # Linux rounds up to a power of two.
     share_bytes = 1 << max(share_bytes, 1).bit_length() - 1
     return max(first_pipe_bytes(cores), min(share_bytes, _LARGEST_PIPE_BYTES))
+
+
+def next_pause_seconds(pause_seconds: float, read_part: float) -> float:
+    """How long to leave a program alone the next time, which has meanwhile read that part of what its pipe held."""
+    if read_part < _LITTLE_READ:
+        return min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+    if read_part > _MUCH_READ:
+        return max(pause_seconds / 2, _SHORTEST_PAUSE_SECONDS)
+    return pause_seconds
 
 
 def terminator_of(source: Source) -> bytes:
@@ -75,6 +88,8 @@ class FedPipe:
         self._terminator = terminator_of(source)
         self._is_unterminated = False
         self._stop = 0  # of the last range
+        self._full_bytes = 0  # what it held when it could take no more, until something is written again
+        self._pause_seconds = _FIRST_PAUSE_SECONDS
         os.mkfifo(path, 0o600)
         header = source.header(1)
         if header:
@@ -100,6 +115,11 @@ class FedPipe:
     def unread_bytes(self) -> int:
         """What is in the pipe and was not read."""
         return int.from_bytes(fcntl.ioctl(self.descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long to leave a program alone that has begun to read from a full pipe; 0.0 if it was not full."""
+        return self._pause_seconds if self._full_bytes else 0.0
 
     def try_to_open(self) -> bool:
         """Open the pipe if a program has opened its other end."""
@@ -130,6 +150,9 @@ class FedPipe:
 
     def write(self) -> None:
         """Write as much as the pipe takes now."""
+        if self._full_bytes:
+            self._pause_seconds = next_pause_seconds(self._pause_seconds, 1 - self.unread_bytes / self._full_bytes)
+            self._full_bytes = 0
         try:
             while not self.has_all:
                 if self._content is None:
@@ -138,7 +161,7 @@ class FedPipe:
                 self._is_unterminated = not self._content.tail.endswith(self._terminator)
                 self._content = None
         except BlockingIOError:
-            pass
+            self._full_bytes = self.unread_bytes
         except BrokenPipeError:
             self.close()  # the program has read enough
 

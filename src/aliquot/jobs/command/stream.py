@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from typing import TYPE_CHECKING
 
 from aliquot.errors import UsageError
@@ -169,12 +170,20 @@ class Stream:
         if self._ending is not None:
             poll.register(self._ending, select.POLLIN)
         seconds = self._next_try_seconds if waits_for_reader else at_most_seconds
-        for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000):
+        ready = [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
+        if any(descriptor in open_pipes for descriptor in ready):
+            self._pause(min(pipe.pause_seconds for pipe in open_pipes.values()))
+        for descriptor in ready:
             if descriptor in open_pipes:
                 open_pipes[descriptor].write()
         self._look_for_end()
         if self._exit_code is None and waits_for_reader:
             self._open_pipes()
+
+    def _pause(self, seconds: float) -> None:
+        """Leave a program alone that reads a little at a time: see feeding.py."""
+        if seconds:
+            time.sleep(seconds)
 
     def _open_pipes(self) -> None:
         self._next_try_seconds = min(_NEXT_TRY * self._next_try_seconds, _LONGEST_TRY_SECONDS)
