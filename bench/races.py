@@ -40,6 +40,8 @@ _LEAST_RACES = 9
 _BEST_PARALLEL_PART = 2
 # What the other first guesses are raced against, as long as there are so many reads.
 _USUAL_GUESS = 1_000
+# What nobody who runs programs with one thread can be quicker than, and with nothing to decide while they run.
+_BY_HAND = f"{CORES} bwa mem from a shell, cut by hand"
 
 
 def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
@@ -50,12 +52,14 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
     read_through(reads.reads)
     bench = _Races(reads)
     races = 1 if quick else max(repeats, _LEAST_RACES)
-    ways = bench.races({name: by_aliquot(name) for name in BARS}, races)
+    by_hand = _by_hand(reads)
+    ways = bench.races({**{name: by_aliquot(name) for name in BARS}, _BY_HAND: ["sh", "-c", by_hand]}, races)
     size = reads.count // _BEST_PARALLEL_PART
     best = f"{PARALLEL}, {size:,} reads a task"
     beside = bench.races(
         {name: by_aliquot(name) for name in (THREADS_FILES, FILES, PIPE)}, races, (best, by_parallel(reads, size))
     )
+    one_thread = bench.races({name: by_aliquot(name) for name in (PIPE, FILES)}, races, (_BY_HAND, by_hand))
     usual = f"{FILES}, start {_USUAL_GUESS:,}"
     guesses = bench.races(
         {
@@ -72,6 +76,12 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
         *(
             Finding.at_most(f"races: {name}, over {IDEAL}", _median_ratio(raced), "x", BARS[name], f"{races} races")
             for name, raced in ways.items()
+            if name in BARS
+        ),
+        Finding.without_bar(f"races: {_BY_HAND}, over {IDEAL}", _median_ratio(ways[_BY_HAND]), "x", f"{races} races"),
+        *(
+            Finding.at_most(f"races: {name}, over {_BY_HAND}", _median_ratio(raced), "x", BARS[name], f"{races} races")
+            for name, raced in one_thread.items()
         ),
         Finding.at_most(
             f"races: {THREADS_FILES}, over {best}", _median_ratio(beside[THREADS_FILES]), "x", 1.0, f"{races} races"
@@ -86,6 +96,17 @@ def run(data: object, repeats: int, *, quick: bool) -> list[Finding]:
 
 def _guess(size: int) -> list[str]:
     return by_aliquot(FILES, "--size", str(size))
+
+
+def _by_hand(data: CommandData) -> str:
+    """An equal part of the reads for each core."""
+    part = 4 * -(-data.count // CORES)
+    programs = [
+        f"tail -n +{part * core + 1} reads.fastq | head -n {part} | bwa mem ref.fa - > {core}.sam"
+        for core in range(CORES)
+    ]
+    pieces = " ".join(f"{core}.sam" for core in range(CORES))
+    return f"{' & '.join(programs)} & wait; LC_ALL=C grep -hv ^@ {pieces} > {OUTPUT}"
 
 
 class _Races:
