@@ -28,10 +28,12 @@ _PIPE_BYTES, _LARGEST_PIPE_BYTES = 256 << 10, 1 << 20
 # When the pipes of a user may hold twice as much, Linux makes each new one tiny, those of other programs too.
 _ALL_PIPES_BYTES = 32 << 20
 _LONGEST_TERMINATOR_BYTES = 16
-# Many programs read some kB at a time. To be woken for each of them takes longer than to write them, and both sides pay
-# for it: one that has a full pipe before it is left to read on for a while.
+# Many programs read a few kB at a time. To be woken and to refill that much costs more than the copy, on both sides: a
+# program that has begun to read from a full pipe is left to read about half of it first. Not where a pipe is so small
+# that it would be empty before the shortest sleep is over.
 _FIRST_PAUSE_SECONDS, _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2e-4, 5e-5, 5e-3
-_LITTLE_READ, _MUCH_READ = 0.4, 0.7
+_LITTLE_READ_PART, _MUCH_READ_PART = 0.4, 0.7
+_LEAST_PAUSED_BYTES = 128 << 10
 # What sendfile says where a file system or a kind of pipe is not for it.
 _NOT_FOR_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EPERM}
 
@@ -51,9 +53,9 @@ def large_pipe_bytes(cores: int, pipes: int = 1) -> int:
 
 def next_pause_seconds(pause_seconds: float, read_part: float) -> float:
     """How long to leave a program alone the next time, which has meanwhile read that part of what its pipe held."""
-    if read_part < _LITTLE_READ:
+    if read_part < _LITTLE_READ_PART:
         return min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
-    if read_part > _MUCH_READ:
+    if read_part > _MUCH_READ_PART:
         return max(pause_seconds / 2, _SHORTEST_PAUSE_SECONDS)
     return pause_seconds
 
@@ -88,7 +90,8 @@ class FedPipe:
         self._terminator = terminator_of(source)
         self._is_unterminated = False
         self._stop = 0  # of the last range
-        self._full_bytes = 0  # what it held when it could take no more, until something is written again
+        self._capacity_bytes = 0  # of the pipe; not known before it is open
+        self._is_full = False  # it took no more when it was last written to, and more of a plain file is to come
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         os.mkfifo(path, 0o600)
         header = source.header(1)
@@ -118,8 +121,14 @@ class FedPipe:
 
     @property
     def pause_seconds(self) -> float:
-        """How long to leave a program alone that has begun to read from a full pipe; 0.0 if it was not full."""
-        return self._pause_seconds if self._full_bytes else 0.0
+        """How long to leave the program alone, which has begun to read from a full pipe; 0.0 to write at once."""
+        if not self._is_full or self._capacity_bytes < _LEAST_PAUSED_BYTES or self._read_part > _LITTLE_READ_PART:
+            return 0.0
+        return self._pause_seconds
+
+    @property
+    def _read_part(self) -> float:
+        return 1 - self.unread_bytes / self._capacity_bytes
 
     def try_to_open(self) -> bool:
         """Open the pipe if a program has opened its other end."""
@@ -135,6 +144,8 @@ class FedPipe:
         # Nobody would write for a second reader, which so gets an error instead of waiting for ever.
         os.unlink(self.path)
         self._enlarge()
+        with contextlib.suppress(OSError, AttributeError):
+            self._capacity_bytes = fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
         return True
 
     def _enlarge(self) -> None:
@@ -148,11 +159,11 @@ class FedPipe:
             else:
                 return
 
-    def write(self) -> None:
-        """Write as much as the pipe takes now."""
-        if self._full_bytes:
-            self._pause_seconds = next_pause_seconds(self._pause_seconds, 1 - self.unread_bytes / self._full_bytes)
-            self._full_bytes = 0
+    def write(self, paused_seconds: float = 0.0) -> None:
+        """Write as much as the pipe takes now, after the program was left alone for so long."""
+        if paused_seconds:
+            self._pause_seconds = next_pause_seconds(paused_seconds, self._read_part)
+        self._is_full = False
         try:
             while not self.has_all:
                 if self._content is None:
@@ -161,7 +172,8 @@ class FedPipe:
                 self._is_unterminated = not self._content.tail.endswith(self._terminator)
                 self._content = None
         except BlockingIOError:
-            self._full_bytes = self.unread_bytes
+            # While one waits, the rest of a file that is not compressed is ready; of others more is to be made first.
+            self._is_full = isinstance(self._content, _FileRange)
         except BrokenPipeError:
             self.close()  # the program has read enough
 

@@ -34,7 +34,8 @@ class Stream:
 
     Units that the command did not read count as done all the same: a command that reads as much as it wants and then
     exits with success, as `head` does, has made what it makes of all units. ``process`` is the number of the process.
-    Each pipe holds ``pipe_bytes``, where the system allows. ``note_peak``: as for `run_step`.
+    Each pipe holds ``pipe_bytes``, where the system allows. ``note_peak``: as for `run_step`. ``sleep`` leaves
+    a program alone that has begun to read from a full pipe: see feeding.py.
     """
 
     def __init__(
@@ -47,10 +48,12 @@ class Stream:
         memory_bytes: int = 0,
         pipe_bytes: int | None = None,
         note_peak: Callable[[int], None] = lambda _: None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         if command.mode != "stream":
             raise UsageError(f"this command reads no pipe, so it cannot be fed: {command.template.text}")
         self._command = command
+        self._sleep = sleep
         self._step = Step(command, start, place, cores=cores, memory_bytes=memory_bytes, note_peak=note_peak)
         self._pipes: list[FedPipe] = []
         self.process = -1
@@ -170,20 +173,18 @@ class Stream:
         if self._ending is not None:
             poll.register(self._ending, select.POLLIN)
         seconds = self._next_try_seconds if waits_for_reader else at_most_seconds
-        ready = [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
-        if any(descriptor in open_pipes for descriptor in ready):
-            self._pause(min(pipe.pause_seconds for pipe in open_pipes.values()))
-        for descriptor in ready:
-            if descriptor in open_pipes:
-                open_pipes[descriptor].write()
+        events = dict(poll.poll(None if seconds is None else seconds * 1000))
+        writable = [open_pipes[descriptor] for descriptor in events if descriptor in open_pipes]
+        paused_seconds = 0.0
+        if set(events.values()) == {select.POLLOUT}:  # nobody has closed a pipe, or ended
+            paused_seconds = min(pipe.pause_seconds for pipe in writable)
+        if paused_seconds:
+            self._sleep(paused_seconds)
+        for pipe in writable:
+            pipe.write(paused_seconds)
         self._look_for_end()
         if self._exit_code is None and waits_for_reader:
             self._open_pipes()
-
-    def _pause(self, seconds: float) -> None:
-        """Leave a program alone that reads a little at a time: see feeding.py."""
-        if seconds:
-            time.sleep(seconds)
 
     def _open_pipes(self) -> None:
         self._next_try_seconds = min(_NEXT_TRY * self._next_try_seconds, _LONGEST_TRY_SECONDS)
