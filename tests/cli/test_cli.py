@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from aliquot.cli.wording import in_options
 from tests.conftest import Ran
 
 ALIQUOT = Path(sys.executable).parent / "aliquot"
@@ -211,3 +212,30 @@ import aliquot.virtual_file.{module}
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.stderr.rstrip().endswith("KeyboardInterrupt")
+
+
+@pytest.mark.parametrize(
+    ("told", "in_words"),
+    [
+        ("Rename it, or open it with compression='none'", "Rename it, or open it with --compression none"),
+        ("what is run instead begins anew, with fresh=True", "what is run instead begins anew, with --fresh"),
+        (
+            "from the input as it was; fresh=True begins anew with the input as it is",
+            "from the input as it was; --fresh begins anew with the input as it is",
+        ),
+    ],
+)
+def test_advice_names_options(told: str, in_words: str) -> None:
+    """And no arguments of Python, which a command line does not take."""
+    assert in_options(told) == in_words
+
+
+def test_standard_input_that_is_a_file_is_divided(tmp_path: Path) -> None:
+    """Workers have another one: they are told of the file itself."""
+    (tmp_path / "numbers.txt").write_text("1\n2\n3\n")
+    with open(tmp_path / "numbers.txt") as numbers:
+        code = "import aliquot; print(aliquot.map_batches(len, '/dev/stdin'))"
+        ran = subprocess.run(
+            [sys.executable, "-c", code], stdin=numbers, capture_output=True, text=True, check=True, cwd=tmp_path
+        )
+    assert ran.stdout == "3\n"

@@ -128,6 +128,26 @@ def test_status_of_a_run_that_nobody_holds_says_how_to_go_on() -> None:
     ]
     of_a_function = about._replace(outputs=())
     assert status_lines(tell_story(half_done()), of_a_function)[-1] == "the same call again, and it goes on"
+    of_a_failure = about._replace(status="failed")
+    told = "once that is mended, run it again, or aliquot resume, and it goes on"
+    assert status_lines(tell_story(half_done()), of_a_failure)[-1] == told
+
+
+@pytest.mark.parametrize(
+    ("cores_used", "told"),
+    [
+        (
+            0.51,
+            "Steps computed for 51.0 % of their time: else they waited, for data or for cores that other programs used",
+        ),
+        (0.9, ""),
+        (None, ""),
+    ],
+)
+def test_a_report_says_where_steps_have_waited(cores_used: float | None, told: str) -> None:
+    """What went into steps is useful time, whether they computed or not."""
+    lines = report_lines(tell_story(half_done()), RUN._replace(cores_used=cores_used))
+    assert [line.strip() for line in lines if "computed" in line] == ([f"{told}."] if told else [])
 
 
 def test_status_of_a_finished_run_is_short() -> None:

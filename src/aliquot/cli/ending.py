@@ -59,7 +59,7 @@ def tell_failures(failures: Sequence[Failure], set_aside: str | None) -> None:
 def tell_end(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -> None:
     """Three lines at most: what was done, how close to ideal and why not closer, what was set aside and where."""
     from aliquot.journal import JournalError
-    from aliquot.reporting.losses import format_share
+    from aliquot.reporting.losses import format_share, tell_waiting
     from aliquot.reporting.reading import read_run
     from aliquot.reporting.text import format_rate
 
@@ -78,7 +78,8 @@ def tell_end(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -
     click.echo(f"aliquot: {number_of(about.done_units or 0, 'unit')} {took}{made}", err=True)
     if totals.available_seconds and about.done_units:
         why = f". {story.losses[0].sentence}" if story.losses else ""
-        click.echo(f"{format_share(totals.efficiency)} of ideal{why}", err=True)
+        waiting = tell_waiting(about.cores_used, totals)
+        click.echo(f"{format_share(totals.efficiency)} of ideal{why}{' ' + waiting if waiting else ''}", err=True)
     if outcome.failures:
         units = sum(failure.stop - failure.start for failure in outcome.failures)
         what = "1 unit was" if units == 1 else f"{format_count(units)} units were"

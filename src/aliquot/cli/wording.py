@@ -7,6 +7,9 @@ import re
 # Only as arguments of calls are written: a word of the user's own, or a path, is left as it is.
 _PYTHON_TO_OPTIONS = (
     (r" \((?:fresh|resume_anyway|force)=True\)", ""),
+    (r"\bfresh=True(?= begins anew)", "--fresh"),
+    (r"\bbegins anew, with fresh=True", "begins anew, with --fresh"),
+    (r"\bcompression='(\w+)'", r"--compression \1"),
     (r"fresh and resume_anyway cannot", "--fresh and --resume-anyway cannot"),
     (r"Local\(memory='?([^')]*)'?\)", r"--memory \1"),
     (r"\bmax_failures=1\.0 \(all, and not 1\) would", "--keep-going would"),

@@ -14,6 +14,7 @@ class About(NamedTuple):
     done_units: int | None = None  # that will not be done again; after a crash, fewer than were reported
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    cores_used: float | None = None  # by a step, on the average; known at the end
 
 
 def one_line(text: str, width: int) -> str:

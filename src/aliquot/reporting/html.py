@@ -19,7 +19,7 @@ from aliquot.reporting.charts import (
     memory_caption,
     timeline_caption,
 )
-from aliquot.reporting.losses import format_share, format_steps
+from aliquot.reporting.losses import format_share, format_steps, tell_waiting
 from aliquot.reporting.story import SetAside, Setback, Story
 from aliquot.reporting.style import STYLE, SYMBOLS
 from aliquot.reporting.svg import Drawing, escape
@@ -37,7 +37,7 @@ def html_page(story: Story, about: About) -> str:
     parts = [
         _header(story, about),
         _tiles(story, about),
-        _why(story),
+        _why(story, about),
         '<div class="pair">',
         _figure(draw_step_units(story), "steps", _step_caption(story), _dot_legend(story)),
         _figure(draw_memory(story), "memory", memory_caption(story), _memory_legend(story)),
@@ -127,7 +127,7 @@ def _trouble(story: Story) -> str:
     return ", ".join(counted) or "units; nothing failed"
 
 
-def _why(story: Story) -> str:
+def _why(story: Story, about: About) -> str:
     if not story.totals.reports or not story.totals.available_seconds:
         return ""
     totals = story.totals
@@ -135,6 +135,8 @@ def _why(story: Story) -> str:
         f"{format_seconds(totals.useful_seconds)} ({format_share(totals.efficiency)}) of "
         f"{format_seconds(totals.available_seconds)} of core time went into useful steps."
     )
+    waiting = tell_waiting(about.cores_used, totals)
+    useful += f" {waiting}" if waiting else ""
     rows = [("share-0", useful), *((colour, loss.sentence) for loss, colour in coloured(story))]
     items = "".join(
         f'<li><span class="swatch {colour}"></span><span>{escape(sentence)}</span></li>' for colour, sentence in rows

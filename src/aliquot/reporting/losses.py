@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from aliquot.quantities import format_amount, format_seconds, number_of
 from aliquot.reporting.lanes import Purpose
+
+if TYPE_CHECKING:
+    from aliquot.reporting.story import Totals
 
 
 class Loss(NamedTuple):
@@ -37,6 +40,9 @@ _SENTENCES: dict[Purpose, tuple[str, str]] = {
     "absent": ("no worker", "Cores had no worker for {took}."),
     "open": ("not reported yet", "Work that has not been reported yet has taken {took}."),
 }
+# What computes for more than this part of its time is not said to wait, nor what takes less time.
+_BUSY_SHARE = 0.75
+_LEAST_SECONDS = 1.0
 _NOUNS = {"steals": "steal", "stopped_steps": "step", "failed_steps": "failed step", "repeated_units": "unit"}
 
 
@@ -54,6 +60,19 @@ def tell_losses(
         took = f"{format_seconds(seconds)} ({format_share(share)})"
         losses.append(Loss(purpose, name, seconds, share, sentence.format(took=took, **counted)))
     return tuple(sorted(losses, key=lambda loss: -loss.seconds))
+
+
+def tell_waiting(cores_used: float | None, totals: Totals) -> str:
+    """A sentence where useful steps did little; nothing where they kept their cores busy, or took no time."""
+    if cores_used is None or totals.useful_seconds < _LEAST_SECONDS or not totals.places:
+        return ""
+    share = cores_used / max(1, totals.cores // totals.places)
+    if share > _BUSY_SHARE:
+        return ""
+    return (
+        f"Steps computed for {format_share(share)} of their time: "
+        "else they waited, for data or for cores that other programs used."
+    )
 
 
 def format_share(share: float) -> str:

@@ -25,12 +25,18 @@ def read_run(run: RunDirectory) -> tuple[Story, About]:
             done_units=summary.done_units,
             inputs=tuple(str(described["path"]) for described in identity.get("inputs") or ()),
             outputs=tuple(map(str, summary.outputs)),
+            cores_used=_cores_used(journal.get("report")),
         )
         events = list(journal.events())
         wall_seconds = journal.get("run_seconds")
     if summary.holder is not None:
         wall_seconds = _seconds_until_now(events) or wall_seconds
     return tell_story(events, wall_seconds=wall_seconds), about
+
+
+def _cores_used(report: dict[str, Any] | None) -> float | None:
+    useful_seconds = float((report or {}).get("useful_seconds", 0.0))
+    return float(report["cpu_seconds"]) / useful_seconds if report and useful_seconds > 0 else None
 
 
 def _seconds_until_now(events: list[tuple[float, str, dict[str, Any]]]) -> float | None:

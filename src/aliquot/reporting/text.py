@@ -6,7 +6,7 @@ import textwrap
 
 from aliquot.quantities import format_amount, format_bytes, format_count, format_seconds, number_of, time_left
 from aliquot.reporting.about import About, one_line
-from aliquot.reporting.losses import format_share, format_steps
+from aliquot.reporting.losses import format_share, format_steps, tell_waiting
 from aliquot.reporting.story import RECENT_SECONDS, SetAside, Story
 
 MOST_LINES = 20
@@ -30,7 +30,7 @@ def report_lines(story: Story, about: About) -> list[str]:
         lines.append(f"nothing was reported{waited}")
     else:
         lines += _what_was_done(story, about)
-        lines += _why(story)
+        lines += _why(story, about)
     lines += _memory(story)
     lines.append(_counted_trouble(story))
     return [*[line for line in lines if line][:MOST_LINES], *_reasons(story, about), *_ended_by(about)]
@@ -66,7 +66,8 @@ def status_lines(story: Story, about: About, held_by: str | None = None) -> list
         lines.append(one_line(f"held by {held_by}", _WIDTH))
     elif about.status not in ("done", ""):
         is_command = bool(about.outputs)
-        lines.append(f"{'run it again, or aliquot resume' if is_command else 'the same call again'}, and it goes on")
+        again = f"{'run it again, or aliquot resume' if is_command else 'the same call again'}, and it goes on"
+        lines.append(f"once that is mended, {again}" if about.status == "failed" else again)
     return [line for line in lines if line]
 
 
@@ -110,7 +111,7 @@ def _what_was_done(story: Story, about: About) -> list[str]:
     ]
 
 
-def _why(story: Story) -> list[str]:
+def _why(story: Story, about: About) -> list[str]:
     totals = story.totals
     if not totals.available_seconds:
         return []
@@ -118,6 +119,9 @@ def _why(story: Story) -> list[str]:
         f"{format_share(totals.efficiency)} of {format_seconds(totals.available_seconds)} of core time was useful; "
         f"ideal would be {format_seconds(totals.ideal_seconds)}"
     ]
+    waiting = tell_waiting(about.cores_used, totals)
+    if waiting:
+        lines.append(f"  {waiting}")
     # The last line tells the rest together, so that all of it is told.
     shown = story.losses if len(story.losses) <= _MOST_LOSSES else story.losses[: _MOST_LOSSES - 1]
     lines += [f"  {loss.sentence}" for loss in shown]

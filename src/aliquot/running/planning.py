@@ -118,7 +118,10 @@ def plan_job(job: Job, options: Options) -> Plan:
     from aliquot.workers.stepping import JobStepper
 
     if not isinstance(job, Job):
-        raise UsageError(f"{job!r:.200} is not a job: aliquot.map and aliquot.map_batches take functions")
+        raise UsageError(
+            f"{job!r:.200} is not a job: aliquot.Command makes one of a command, and aliquot.map "
+            "and aliquot.map_batches take functions"
+        )
     if isinstance(job.result, Done):
         raise UsageError("this job is done already: its value is job.result.value")
     if isinstance(job, Command):

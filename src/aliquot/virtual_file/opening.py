@@ -25,6 +25,7 @@ from aliquot.virtual_file.virtual_file import VirtualFile
 Path = str | os.PathLike[str]
 _HEAD_BYTES = 64 * 1024
 _MAGIC_BYTES = 64
+_OF_THIS_PROCESS = ("/dev/stdin", "/dev/fd/", "/proc/self/")
 
 
 def open(
@@ -105,7 +106,7 @@ def _open_paths(paths: Sequence[str], told: _Told, *, is_list: bool) -> Source:
             matching = sorted(glob.glob(name, recursive=True))
             if not matching:
                 raise DataError("no file matches this pattern", path=name, advice="Check it with 'ls'")
-        found += [(os.path.abspath(one), inner) for one in matching]
+        found += [(_path_for_all(one), inner) for one in matching]
     table_format = _table_format(found[0][0], told)
     if table_format is not None:
         return _open_tables(table_format, found, told)
@@ -120,6 +121,13 @@ def _open_paths(paths: Sequence[str], told: _Told, *, is_list: bool) -> Source:
         raise UsageError(f"columns= and as_= are for tables, and {found[0][0]} is not one")
     files = [_open_file(name, told) for name, _ in found]
     return FilesInOrder(files) if is_list else files[0]
+
+
+def _path_for_all(path: str) -> str:
+    """By which workers find it too, whose standard input and descriptors are others."""
+    path = os.path.abspath(path)
+    real = os.path.realpath(path)
+    return real if path.startswith(_OF_THIS_PROCESS) and os.path.isfile(real) else path
 
 
 def _split_inner(path: str, told: _Told) -> tuple[str, str]:

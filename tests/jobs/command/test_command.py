@@ -258,3 +258,10 @@ def test_a_changed_source_is_refused_when_a_command_comes_back() -> None:
     write(Path("lines.txt"), "other\n")
     with pytest.raises(DataError, match="not the one that was described"):
         Command.from_desc(desc)
+
+
+@pytest.mark.parametrize("split", ["lines.txt", Path("lines.txt")])
+def test_an_input_without_a_name_is_refused(split: Any) -> None:
+    """And it is said what to write."""
+    with pytest.raises(UsageError, match=r"split=\{'reads': 'lines\.txt'\}"):
+        Command("cat {x} > {out}", split=split, join={"out": "out.txt"})

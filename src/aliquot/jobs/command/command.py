@@ -65,6 +65,9 @@ class Command(Job):
         directory: str | os.PathLike[str] | None = None,
         same_names: bool = True,
     ) -> None:
+        if isinstance(split, str | os.PathLike):
+            told = f"split={os.fspath(split)!r}: say what each input is called in the command"
+            raise UsageError(f"{told}: split={{'reads': {os.fspath(split)!r}}}")
         if not split:
             raise UsageError("a command has something to split: split={'reads': 'sample.fastq'}")
         views = [file if isinstance(file, VirtualFile) else open(file) for file in split.values()]
