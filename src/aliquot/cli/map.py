@@ -63,7 +63,7 @@ def map_function(
     aliquot map analysis:count_bases reads.fastq --run-dir bases-run     goes on there after Ctrl-C or kill -9
 
     \b
-    exit code 0: all units are done      2: wrong usage
+    exit code 0: all units are done      2: wrong usage, or an input or output that cannot be used
               1: units were set aside, or more failed than --max-failures allows
             130: interrupted by Ctrl-C; with --run-dir, 143 by SIGTERM, and the same command goes on
     """

@@ -132,7 +132,7 @@ def run_command(
     aliquot run --config align.toml --memory 8GB --keep-going --set-aside bad.fastq
 
     \b
-    exit code 0: all units are done        2: wrong usage
+    exit code 0: all units are done      2: wrong usage, or an input or output that cannot be used
               1: units were set aside, more failed than --max-failures allows, or a program is not there
             130: interrupted by Ctrl-C, 143: by SIGTERM; the same command, or aliquot resume, goes on
     """
