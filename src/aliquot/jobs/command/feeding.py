@@ -31,9 +31,11 @@ _LONGEST_TERMINATOR_BYTES = 16
 # Many programs read a few kB at a time. To be woken and to refill that much costs more than the copy, on both sides: a
 # program that has begun to read from a full pipe is left to read about half of it first. Not where a pipe is so small
 # that it would be empty before the shortest sleep is over.
-_FIRST_PAUSE_SECONDS, _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2e-4, 5e-5, 5e-3
+_FIRST_PAUSE_SECONDS, _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1e-4, 5e-5, 5e-3
 _LITTLE_READ_PART, _MUCH_READ_PART = 0.4, 0.7
 _LEAST_PAUSED_BYTES = 128 << 10
+# One that reads so fast that the shortest sleep is too long is written to at once, so often.
+_WRITES_UNTIL_TRIED_AGAIN = 1000
 # What sendfile says where a file system or a kind of pipe is not for it.
 _NOT_FOR_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EPERM}
 
@@ -52,11 +54,11 @@ def large_pipe_bytes(cores: int, pipes: int = 1) -> int:
 
 
 def next_pause_seconds(pause_seconds: float, read_part: float) -> float:
-    """How long to leave a program alone the next time, which has meanwhile read that part of what its pipe held."""
+    """How long to leave a program alone next time, which has read that part of its pipe meanwhile; 0.0: not at all."""
     if read_part < _LITTLE_READ_PART:
         return min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
     if read_part > _MUCH_READ_PART:
-        return max(pause_seconds / 2, _SHORTEST_PAUSE_SECONDS)
+        return pause_seconds / 2 if pause_seconds >= 2 * _SHORTEST_PAUSE_SECONDS else 0.0
     return pause_seconds
 
 
@@ -93,6 +95,7 @@ class FedPipe:
         self._capacity_bytes = 0  # of the pipe; not known before it is open
         self._is_full = False  # it took no more when it was last written to, and more of a plain file is to come
         self._pause_seconds = _FIRST_PAUSE_SECONDS
+        self._writes_at_once = 0  # since it is known that a pause would be too long
         os.mkfifo(path, 0o600)
         header = source.header(1)
         if header:
@@ -163,6 +166,11 @@ class FedPipe:
         """Write as much as the pipe takes now, after the program was left alone for so long."""
         if paused_seconds:
             self._pause_seconds = next_pause_seconds(paused_seconds, self._read_part)
+            self._writes_at_once = 0
+        elif self._is_full and not self._pause_seconds:
+            self._writes_at_once += 1
+            if self._writes_at_once == _WRITES_UNTIL_TRIED_AGAIN:
+                self._pause_seconds = _SHORTEST_PAUSE_SECONDS
         self._is_full = False
         try:
             while not self.has_all:
