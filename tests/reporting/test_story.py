@@ -277,3 +277,11 @@ def test_an_afternoon_has_everything_in_it() -> None:
     assert (totals.steals, totals.stopped_steps, totals.failed_steps, len(story.sittings)) == (1, 1, 1, 2)
     told_seconds = sum(loss.seconds for loss in story.losses) + totals.useful_seconds
     assert told_seconds == pytest.approx(totals.available_seconds)
+
+
+def test_what_passes_before_a_run_is_recorded_belongs_to_it() -> None:
+    """Core time is that of all cores from the very beginning."""
+    events = [sitting(0.5, 2), joined(0.5, 0), span(0.5, 0, 0, 100), report(2.0, 0, 0, 100, busy_seconds=1.0)]
+    totals = tell_story(events, wall_seconds=2.0).totals
+    assert totals.available_seconds == 2 * 2.0
+    assert totals.efficiency == 0.25

@@ -246,7 +246,9 @@ class _Teller:
         cores = max(1, int(about.get("cores") or 1))
         allowed_bytes = int(about.get("allowed_bytes") or 0)
         started, step_cores = str(about.get("started") or ""), max(1, int(about.get("step_cores") or 1))
-        self._sittings.append(Sitting(seconds, seconds, cores, allowed_bytes, started, step_cores))
+        # What passes before the first one is recorded belongs to it: a short run takes half of its time to begin.
+        began_seconds = seconds if self._sittings else 0.0
+        self._sittings.append(Sitting(began_seconds, seconds, cores, allowed_bytes, started, step_cores))
 
     def _stand_up(self, seconds: float, *, is_last: bool) -> None:
         """The sitting, if there is one, is over at ``seconds``."""
