@@ -105,9 +105,9 @@ def _by_hand(data: CommandData) -> str:
         f"tail -n +{part * core + 1} reads.fastq | head -n {part} | bwa mem ref.fa - > {core}.sam & bwa{core}=$!"
         for core in range(CORES)
     ]
-    ends = [f"wait $bwa{core}" for core in range(CORES)]
+    ends = [f"wait $bwa{core} || exit" for core in range(CORES)]
     pieces = " ".join(f"{core}.sam" for core in range(CORES))
-    return f"{'; '.join(programs)}; {' && '.join(ends)} && LC_ALL=C grep -hv ^@ {pieces} > {OUTPUT}"
+    return f"{'; '.join(programs)}; {'; '.join(ends)}; LC_ALL=C grep -hv ^@ {pieces} > {OUTPUT}"
 
 
 class _Races:

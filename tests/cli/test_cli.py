@@ -239,3 +239,16 @@ def test_standard_input_that_is_a_file_is_divided(tmp_path: Path) -> None:
             [sys.executable, "-c", code], stdin=numbers, capture_output=True, text=True, check=True, cwd=tmp_path
         )
     assert ran.stdout == "3\n"
+
+
+def test_standard_input_without_a_name_is_refused(tmp_path: Path) -> None:
+    """Workers could not open it."""
+    path = tmp_path / "numbers.txt"
+    path.write_text("1\n2\n3\n")
+    with open(path) as numbers:
+        path.unlink()
+        ran = subprocess.run(
+            [ALIQUOT, "index", "/dev/stdin"], stdin=numbers, capture_output=True, text=True, check=False
+        )
+    assert ran.returncode == 2
+    assert "without a name" in ran.stderr

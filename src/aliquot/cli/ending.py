@@ -78,7 +78,7 @@ def tell_end(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -
     click.echo(f"aliquot: {number_of(about.done_units or 0, 'unit')} {took}{made}", err=True)
     if totals.available_seconds and about.done_units:
         why = f". {story.losses[0].sentence}" if story.losses else ""
-        waiting = tell_waiting(about.cores_used, totals)
+        waiting = tell_waiting(about.busy_share, totals.useful_seconds)
         click.echo(f"{format_share(totals.efficiency)} of ideal{why}{' ' + waiting if waiting else ''}", err=True)
     if outcome.failures:
         units = sum(failure.stop - failure.start for failure in outcome.failures)

@@ -23,6 +23,7 @@ from aliquot.cli.ending import (
 )
 from aliquot.cli.json_events import JsonEvents
 from aliquot.cli.options import Limits, Reading, limit_options, parse_named, reading_options
+from aliquot.cli.wording import in_options
 from aliquot.errors import AliquotError
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ def _telling_interrupts(directory: RunDirectory, events: JsonEvents | None) -> I
         if events is None:
             raise
         exit_code = exit_code_of(error)
-        events.emit("end", status="error", exit_code=exit_code, error=str(error))
+        events.emit("end", status="error", exit_code=exit_code, error=in_options(str(error)))
         if not events.is_on_stderr:
             raise
         sys.exit(exit_code)

@@ -14,7 +14,8 @@ class About(NamedTuple):
     done_units: int | None = None  # that will not be done again; after a crash, fewer than were reported
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
-    cores_used: float | None = None  # by a step, on the average; known at the end
+    # The part of the CPU time of its cores that a step took; known of a run that was done in one sitting.
+    busy_share: float | None = None
 
 
 def one_line(text: str, width: int) -> str:

@@ -135,7 +135,7 @@ def _why(story: Story, about: About) -> str:
         f"{format_seconds(totals.useful_seconds)} ({format_share(totals.efficiency)}) of "
         f"{format_seconds(totals.available_seconds)} of core time went into useful steps."
     )
-    waiting = tell_waiting(about.cores_used, totals)
+    waiting = tell_waiting(about.busy_share, totals.useful_seconds)
     useful += f" {waiting}" if waiting else ""
     rows = [("share-0", useful), *((colour, loss.sentence) for loss, colour in coloured(story))]
     items = "".join(

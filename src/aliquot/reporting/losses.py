@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from aliquot.quantities import format_amount, format_seconds, number_of
 from aliquot.reporting.lanes import Purpose
-
-if TYPE_CHECKING:
-    from aliquot.reporting.story import Totals
 
 
 class Loss(NamedTuple):
@@ -40,7 +37,7 @@ _SENTENCES: dict[Purpose, tuple[str, str]] = {
     "absent": ("no worker", "Cores had no worker for {took}."),
     "open": ("not reported yet", "Work that has not been reported yet has taken {took}."),
 }
-# What computes for more than this part of its time is not said to wait, nor what takes less time.
+# Of steps that took more than this part of it, or less time in all, nothing is said.
 _BUSY_SHARE = 0.75
 _LEAST_SECONDS = 1.0
 _NOUNS = {"steals": "steal", "stopped_steps": "step", "failed_steps": "failed step", "repeated_units": "unit"}
@@ -62,16 +59,13 @@ def tell_losses(
     return tuple(sorted(losses, key=lambda loss: -loss.seconds))
 
 
-def tell_waiting(cores_used: float | None, totals: Totals) -> str:
-    """A sentence where useful steps did little; nothing where they kept their cores busy, or took no time."""
-    if cores_used is None or totals.useful_seconds < _LEAST_SECONDS or not totals.places:
-        return ""
-    share = cores_used / max(1, totals.cores // totals.places)
-    if share > _BUSY_SHARE:
+def tell_waiting(busy_share: float | None, useful_seconds: float) -> str:
+    """A sentence where useful steps took little of the CPU time that they had; nothing where they were short."""
+    if busy_share is None or busy_share > _BUSY_SHARE or useful_seconds < _LEAST_SECONDS:
         return ""
     return (
-        f"Steps computed for {format_share(share)} of their time: "
-        "else they waited, for data or for cores that other programs used."
+        f"Steps took {format_share(busy_share)} of the CPU time of their cores: they may have waited, for data or for "
+        "cores that others used, may have used fewer cores, or have computed where it is not counted."
     )
 
 

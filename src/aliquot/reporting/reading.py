@@ -25,7 +25,7 @@ def read_run(run: RunDirectory) -> tuple[Story, About]:
             done_units=summary.done_units,
             inputs=tuple(str(described["path"]) for described in identity.get("inputs") or ()),
             outputs=tuple(map(str, summary.outputs)),
-            cores_used=_cores_used(journal.get("report")),
+            busy_share=_busy_share(journal, summary.status),
         )
         events = list(journal.events())
         wall_seconds = journal.get("run_seconds")
@@ -34,9 +34,14 @@ def read_run(run: RunDirectory) -> tuple[Story, About]:
     return tell_story(events, wall_seconds=wall_seconds), about
 
 
-def _cores_used(report: dict[str, Any] | None) -> float | None:
-    useful_seconds = float((report or {}).get("useful_seconds", 0.0))
-    return float(report["cpu_seconds"]) / useful_seconds if report and useful_seconds > 0 else None
+def _busy_share(journal: Journal, status: str) -> float | None:
+    """What is recorded at the end is of the last sitting alone."""
+    report = journal.get("report") or {}
+    useful_seconds, cpu_seconds = report.get("useful_seconds"), report.get("cpu_seconds")
+    sittings = sum(kind == "sitting" for _, kind, _ in journal.events())
+    if status != "done" or sittings != 1 or not useful_seconds or cpu_seconds is None:
+        return None
+    return float(cpu_seconds / useful_seconds)
 
 
 def _seconds_until_now(events: list[tuple[float, str, dict[str, Any]]]) -> float | None:

@@ -119,9 +119,8 @@ def _why(story: Story, about: About) -> list[str]:
         f"{format_share(totals.efficiency)} of {format_seconds(totals.available_seconds)} of core time was useful; "
         f"ideal would be {format_seconds(totals.ideal_seconds)}"
     ]
-    waiting = tell_waiting(about.cores_used, totals)
-    if waiting:
-        lines.append(f"  {waiting}")
+    waiting = tell_waiting(about.busy_share, totals.useful_seconds)
+    lines += _wrapped(waiting, "  ")
     # The last line tells the rest together, so that all of it is told.
     shown = story.losses if len(story.losses) <= _MOST_LOSSES else story.losses[: _MOST_LOSSES - 1]
     lines += [f"  {loss.sentence}" for loss in shown]

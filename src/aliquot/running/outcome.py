@@ -135,7 +135,7 @@ class Report(NamedTuple):
 
     @property
     def cores_used(self) -> float:
-        """How many cores a step used, on the average: more than 1 where the function has threads or programs."""
+        """How many cores a step used for each that it had, on the average: more than 1 where a function has threads."""
         return self.cpu_seconds / self.useful_seconds if self.useful_seconds > 0 else 0.0
 
     @property

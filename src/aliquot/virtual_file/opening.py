@@ -126,8 +126,13 @@ def _open_paths(paths: Sequence[str], told: _Told, *, is_list: bool) -> Source:
 def _path_for_all(path: str) -> str:
     """By which workers find it too, whose standard input and descriptors are others."""
     path = os.path.abspath(path)
+    if not path.startswith(_OF_THIS_PROCESS) or not os.path.isfile(path):
+        return path
     real = os.path.realpath(path)
-    return real if path.startswith(_OF_THIS_PROCESS) and os.path.isfile(real) else path
+    if not os.path.isfile(real):
+        advice = "Save it as a file first, which can be read from the middle"
+        raise DataError("is a file without a name, which workers cannot open", path=path, advice=advice)
+    return real
 
 
 def _split_inner(path: str, told: _Told) -> tuple[str, str]:

@@ -65,9 +65,9 @@ class Command(Job):
         directory: str | os.PathLike[str] | None = None,
         same_names: bool = True,
     ) -> None:
-        if isinstance(split, str | os.PathLike):
-            told = f"split={os.fspath(split)!r}: say what each input is called in the command"
-            raise UsageError(f"{told}: split={{'reads': {os.fspath(split)!r}}}")
+        if not isinstance(split, Mapping):
+            example = f"{split!r:.100}" if isinstance(split, str) else "'sample.fastq'"
+            raise UsageError(f"split= says what each input is called in the command: split={{'reads': {example}}}")
         if not split:
             raise UsageError("a command has something to split: split={'reads': 'sample.fastq'}")
         views = [file if isinstance(file, VirtualFile) else open(file) for file in split.values()]

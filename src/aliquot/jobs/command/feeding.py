@@ -165,7 +165,10 @@ class FedPipe:
     def write(self, paused_seconds: float = 0.0) -> None:
         """Write as much as the pipe takes now, after the program was left alone for so long."""
         if paused_seconds:
-            self._pause_seconds = next_pause_seconds(paused_seconds, self._read_part)
+            read_part = self._read_part
+            # That little was read in less time than is usual here, for the sake of another pipe, says nothing.
+            if paused_seconds >= self._pause_seconds or read_part > _MUCH_READ_PART:
+                self._pause_seconds = next_pause_seconds(paused_seconds, read_part)
             self._writes_at_once = 0
         elif self._is_full and not self._pause_seconds:
             self._writes_at_once += 1
@@ -180,7 +183,7 @@ class FedPipe:
                 self._is_unterminated = not self._content.tail.endswith(self._terminator)
                 self._content = None
         except BlockingIOError:
-            # While one waits, the rest of a file that is not compressed is ready; of others more is to be made first.
+            # Of a single plain file, all is ready that is to be written; of others, more may have to be made first.
             self._is_full = isinstance(self._content, _FileRange)
         except BrokenPipeError:
             self.close()  # the program has read enough
