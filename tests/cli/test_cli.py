@@ -218,9 +218,9 @@ import aliquot.virtual_file.{module}
     ("told", "in_words"),
     [
         ("Rename it, or open it with compression='none'", "Rename it, or open it with --compression none"),
-        ("what is run instead begins anew, with fresh=True", "what is run instead begins anew, with --fresh"),
+        ("what is run instead begins anew, with --fresh (fresh=True)", "what is run instead begins anew, with --fresh"),
         (
-            "from the input as it was; fresh=True begins anew with the input as it is",
+            "from the input as it was; --fresh (fresh=True) begins anew with the input as it is",
             "from the input as it was; --fresh begins anew with the input as it is",
         ),
     ],

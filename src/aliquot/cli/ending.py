@@ -77,9 +77,9 @@ def tell_end(directory: RunDirectory, outcome: Outcome, set_aside: str | None) -
     made = f": {', '.join(outputs)}" if outputs and outcome.is_complete else ""
     click.echo(f"aliquot: {number_of(about.done_units or 0, 'unit')} {took}{made}", err=True)
     if totals.available_seconds and about.done_units:
-        why = f". {story.losses[0].sentence}" if story.losses else ""
-        waiting = tell_waiting(about.busy_share, totals.useful_seconds)
-        click.echo(f"{format_share(totals.efficiency)} of ideal{why}{' ' + waiting if waiting else ''}", err=True)
+        reasons = [loss.sentence for loss in story.losses[:1]]
+        why = " ".join(filter(None, [*reasons, tell_waiting(about.busy_share, totals.useful_seconds)]))
+        click.echo(f"{format_share(totals.efficiency)} of ideal{'. ' + why if why else ''}", err=True)
     if outcome.failures:
         units = sum(failure.stop - failure.start for failure in outcome.failures)
         what = "1 unit was" if units == 1 else f"{format_count(units)} units were"

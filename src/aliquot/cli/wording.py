@@ -7,9 +7,6 @@ import re
 # Only as arguments of calls are written: a word of the user's own, or a path, is left as it is.
 _PYTHON_TO_OPTIONS = (
     (r" \((?:fresh|resume_anyway|force)=True\)", ""),
-    (r"\bfresh=True(?= begins anew)", "--fresh"),
-    (r"\bbegins anew, with fresh=True", "begins anew, with --fresh"),
-    (r"\bcompression='(\w+)'", r"--compression \1"),
     (r"fresh and resume_anyway cannot", "--fresh and --resume-anyway cannot"),
     (r"Local\(memory='?([^')]*)'?\)", r"--memory \1"),
     (r"\bmax_failures=1\.0 \(all, and not 1\) would", "--keep-going would"),
@@ -27,7 +24,7 @@ _PYTHON_TO_OPTIONS = (
     (r"\bsandbox=True\b", "--sandbox"),
     (r"\bcan be opened with same_names=False\b", "can be divided with --names-may-differ"),
     (r"format='fixed' with record_bytes=\.\.\.", "--format fixed with --option record_bytes=..."),
-    (r"\bformat='(\w+)'", r"--format \1"),
+    (r"\b(format|compression)='(\w+)'", r"--\1 \2"),
     (r", or register your own with aliquot\.register_format", ""),
     (r"\binputs are for a sandbox\b", "--input is for a sandbox"),
 )

@@ -25,23 +25,21 @@ def read_run(run: RunDirectory) -> tuple[Story, About]:
             done_units=summary.done_units,
             inputs=tuple(str(described["path"]) for described in identity.get("inputs") or ()),
             outputs=tuple(map(str, summary.outputs)),
-            busy_share=_busy_share(journal, summary.status),
         )
         events = list(journal.events())
-        wall_seconds = journal.get("run_seconds")
+        wall_seconds, report = journal.get("run_seconds"), journal.get("report")
     if summary.holder is not None:
         wall_seconds = _seconds_until_now(events) or wall_seconds
-    return tell_story(events, wall_seconds=wall_seconds), about
+    story = tell_story(events, wall_seconds=wall_seconds)
+    # What is reported at the end is of the last sitting alone.
+    if summary.status == "done" and len(story.sittings) == 1:
+        about = about._replace(busy_share=_busy_share(report or {}))
+    return story, about
 
 
-def _busy_share(journal: Journal, status: str) -> float | None:
-    """What is recorded at the end is of the last sitting alone."""
-    report = journal.get("report") or {}
+def _busy_share(report: dict[str, Any]) -> float | None:
     useful_seconds, cpu_seconds = report.get("useful_seconds"), report.get("cpu_seconds")
-    sittings = sum(kind == "sitting" for _, kind, _ in journal.events())
-    if status != "done" or sittings != 1 or not useful_seconds or cpu_seconds is None:
-        return None
-    return float(cpu_seconds / useful_seconds)
+    return cpu_seconds / useful_seconds if useful_seconds and cpu_seconds is not None else None
 
 
 def _seconds_until_now(events: list[tuple[float, str, dict[str, Any]]]) -> float | None:

@@ -208,9 +208,9 @@ def _how_to_go_on(error: Exception) -> str:
     if not _must_be_mended(error):
         return ""
     if isinstance(error, SourceChangedError):
-        return ", from the input as it was; fresh=True begins anew with the input as it is"
+        return ", from the input as it was; --fresh (fresh=True) begins anew with the input as it is"
     if isinstance(error, OutputError):
-        return ", as it was made by this; what is run instead begins anew, with fresh=True"
+        return ", as it was made by this; what is run instead begins anew, with --fresh (fresh=True)"
     return "; once this is mended, the same again goes on from there"
 
 
